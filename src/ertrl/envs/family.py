@@ -1,0 +1,131 @@
+"""What a family of related tasks is.
+
+A family describes tasks that share observations and actions and differ in a few numbers, the task
+parameters: a goal, a velocity, a mass. Physics is batched from the start: a `Simulation` steps N
+(task, episode) pairs at once, each with parameters and randomness of its own, so a trajectory does
+not depend on what else is in the batch.
+
+What happened in a step (the outcome) is kept apart from what it is worth (the reward):
+
+    simulation.step(action) -> Step(observation, outcome, terminated, diverged)
+    family.reward(outcome, action, parameters) -> reward
+
+so that families whose tasks differ only in reward can have their transitions relabelled exactly.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from ertrl.errors import ConfigError
+
+GROUPS = ("train", "test-id", "test-ood")
+"""Training tasks, held-out tasks of the same distribution, tasks outside of it."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which task indices belong to which group."""
+
+    train: tuple[int, ...]
+    test_id: tuple[int, ...]
+    test_ood: tuple[int, ...]
+
+    def __post_init__(self):
+        """Groups are disjoint: a test task never trains."""
+        everything = [*self.train, *self.test_id, *self.test_ood]
+        if len(set(everything)) != len(everything):
+            raise ConfigError("a task stands in two groups of the split; groups must be disjoint")
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """Group name -> task indices, in the order of GROUPS."""
+        return dict(zip(GROUPS, (self.train, self.test_id, self.test_ood), strict=True))
+
+    def group_of(self, task: int) -> str:
+        """Name the group that holds this task."""
+        return next(name for name, tasks in self.groups().items() if task in tasks)
+
+
+PAPER_SPLIT = Split(tuple(range(20)), tuple(range(20, 30)), tuple(range(30, 40)))
+"""20 training tasks, 10 held-out in-distribution and 10 out-of-distribution test tasks."""
+
+
+class Step(NamedTuple):
+    """What N simulations did in one control step."""
+
+    observation: Float[np.ndarray, "N O"]
+    outcome: Float[np.ndarray, "N F"]
+    """Task-independent facts that the reward is computed from."""
+    terminated: Bool[np.ndarray, "N"]
+    diverged: Bool[np.ndarray, "N"]
+
+
+class Simulation(ABC):
+    """N simulations side by side. Rows never influence each other."""
+
+    size: int
+
+    @abstractmethod
+    def reset(self, seeds: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
+        """Start the given rows anew (all by default), each from its own seed.
+
+        Returns the observations [N, O] of all rows.
+        """
+
+    @abstractmethod
+    def step(self, action: Float[np.ndarray, "N A"]) -> Step:
+        """Advance every row by one control step. Actions are in [-1, 1]."""
+
+
+class Family(ABC):
+    """A family of related tasks. Instances are cheap; physics starts with `simulate`."""
+
+    name: ClassVar[str]
+    """As on the command line: 'point-robot'."""
+    summary: ClassVar[str]
+    observation_dim: ClassVar[int]
+    action_dim: ClassVar[int]
+    horizon: ClassVar[int]
+    parameter_names: ClassVar[tuple[str, ...]]
+    varies: ClassVar[Literal["reward", "dynamics"]]
+    """What differs between tasks. Where it is the dynamics, a context must show next states."""
+    observation_bound: ClassVar[float] = np.inf
+    split: Split = PAPER_SPLIT
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Float[np.ndarray, "tasks P"]:
+        """The task table: row i holds the parameters of task i."""
+
+    @abstractmethod
+    def simulate(self, parameters: Float[np.ndarray, "N P"]) -> Simulation:
+        """N simulations, row i with task parameters i."""
+
+    @abstractmethod
+    def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """Reward of an outcome under a task. All arguments share their leading axes."""
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks the table has."""
+        return len(self.parameters)
+
+    def task_parameters(self, task: int | Sequence[float] | np.ndarray) -> np.ndarray:
+        """Parameters of a task of the table, or one's own, checked."""
+        if isinstance(task, (int, np.integer)):
+            if not 0 <= task < self.n_tasks:
+                raise ConfigError(
+                    f"{self.name} has tasks 0 to {self.n_tasks - 1}, got task {int(task)}"
+                )
+            return self.parameters[task]
+        own = np.asarray(task, np.float64)
+        if own.shape != (len(self.parameter_names),) or not np.isfinite(own).all():
+            raise ConfigError(
+                f"a task of {self.name} is {len(self.parameter_names)} finite numbers "
+                f"({', '.join(self.parameter_names)}), got {task!r}"
+            )
+        return own

@@ -1,0 +1,25 @@
+"""Families by name."""
+
+from functools import cache
+
+import ertrl.envs
+from ertrl.envs.family import Family
+from ertrl.errors import ConfigError, unknown
+from ertrl.plugins import discover
+
+
+@cache
+def _families() -> dict[str, type[Family]]:
+    return {f.name: f for group in discover(ertrl.envs, "FAMILIES") for f in group}
+
+
+def family_names() -> list[str]:
+    """All families, in alphabetical order."""
+    return sorted(_families())
+
+
+def make_family(name: str) -> Family:
+    """Make the family of that name."""
+    if name not in _families():
+        raise ConfigError(unknown("family", name, _families()))
+    return _families()[name]()

@@ -1,0 +1,74 @@
+"""Whole episodes, many at once."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ertrl import rng
+from ertrl.envs.family import Family
+from ertrl.types import Episodes
+
+Policy = Callable[[np.ndarray, int], np.ndarray]
+"""(observations [N, O], step) -> actions [N, A] in [-1, 1]."""
+
+
+def rollout(
+    family: Family, parameters: np.ndarray, policy: Policy, seeds: Sequence[int]
+) -> Episodes:
+    """Run one episode per row of `parameters`; row i starts from seeds[i].
+
+    Rows that end early stay in the batch (so that a jitted policy sees one shape) but what they do
+    from then on is not recorded.
+    """
+    n, horizon = len(parameters), family.horizon
+    episodes = Episodes(
+        observation=np.zeros((n, horizon + 1, family.observation_dim), np.float32),
+        action=np.zeros((n, horizon, family.action_dim), np.float32),
+        reward=np.zeros((n, horizon), np.float32),
+        length=np.zeros(n, np.int32),
+        terminated=np.zeros(n, bool),
+        truncated=np.zeros(n, bool),
+        diverged=np.zeros(n, bool),
+    )
+    simulation = family.simulate(parameters)
+    observation = simulation.reset(seeds)
+    episodes.observation[:, 0] = observation
+    alive = np.ones(n, bool)
+    for t in range(horizon):
+        action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
+        step = simulation.step(action)
+        observation = step.observation
+        reward = family.reward(step.outcome, action, parameters)
+        episodes.action[alive, t] = action[alive]
+        episodes.reward[alive, t] = reward[alive]
+        episodes.observation[alive, t + 1] = observation[alive]
+        episodes.length[alive] += 1
+        episodes.diverged[alive & step.diverged] = True
+        episodes.terminated[alive & step.terminated] = True
+        alive &= ~(step.terminated | step.diverged)
+        if not alive.any():
+            break
+    episodes.truncated[alive] = True
+    return episodes
+
+
+def anchor_returns(
+    family: Family, tasks: Sequence[int], episodes: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Mean return per task of doing nothing and of uniformly random actions."""
+    rows = [(task, episode) for task in tasks for episode in range(episodes)]
+    parameters = family.parameters[[task for task, _ in rows]]
+    seeds = [int(rng.generator(seed, "anchor-reset", *row).integers(2**31)) for row in rows]
+    shape = (family.horizon, family.action_dim)
+    actions = {
+        "zero": np.zeros((len(rows), *shape)),
+        "random": np.stack(
+            [rng.generator(seed, "anchor-action", *row).uniform(-1, 1, shape) for row in rows]
+        ),
+    }
+
+    def mean_return(plan: np.ndarray) -> np.ndarray:
+        reward = rollout(family, parameters, lambda _, t: plan[:, t], seeds).reward
+        return reward.sum(axis=1, dtype=np.float64).reshape(len(tasks), episodes).mean(axis=1)
+
+    return {name: mean_return(plan) for name, plan in actions.items()}

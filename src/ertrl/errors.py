@@ -1,0 +1,52 @@
+"""Errors that tell a person what was found, what was expected and what to do next.
+
+The command line prints these without a traceback; anything else that escapes is a bug of ours.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class ErtrlError(Exception):
+    """A problem the user can act on."""
+
+
+class ConfigError(ErtrlError):
+    """A setting is unknown, of the wrong type or out of range."""
+
+
+class DataError(ErtrlError):
+    """A dataset is incomplete or does not fit what is asked of it."""
+
+
+class CorruptFileError(ErtrlError):
+    """A file on disk is not what was written there."""
+
+
+class RunError(ErtrlError):
+    """A run directory is missing, in use or does not fit the request."""
+
+
+class SimulationError(ErtrlError):
+    """The physics left the realm of numbers."""
+
+
+class TrainingDiverged(ErtrlError):
+    """A loss became NaN or infinite."""
+
+
+class Interrupted(ErtrlError):
+    """SIGINT or SIGTERM arrived; the state is saved. Carries the conventional exit code."""
+
+    def __init__(self, message: str, signal_number: int):
+        """Exit code 128 + signal, as shells do."""
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
+
+
+def unknown(kind: str, word: str, known: Iterable[str]) -> str:
+    """'unknown family 'point-robt'. Did you mean 'point-robot'? Known: ...'."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return f"unknown {kind} '{word}'.{hint} Known: {', '.join(known)}."

@@ -1,0 +1,65 @@
+"""The shapes that travel through the program.
+
+Axis letters, used in every annotation:
+    T tasks of a meta-batch    C contexts per task    H transitions of a context
+    B transitions of an RL batch    N simulations side by side    L steps of an episode
+    O observation    A action    Z task representation    P task parameters
+"""
+
+from typing import NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Dims(NamedTuple):
+    """Sizes that a family fixes and networks need."""
+
+    observation: int
+    action: int
+
+
+class Transitions(NamedTuple):
+    """(s, a, r, s') and whether s' is terminal. A time-out is not: it bootstraps."""
+
+    observation: Float[Array, "*b O"]
+    action: Float[Array, "*b A"]
+    reward: Float[Array, "*b"]
+    next_observation: Float[Array, "*b O"]
+    terminated: Float[Array, "*b"]
+
+
+class Context(NamedTuple):
+    """What is known of a task: an unordered set of transitions; mask 0 marks an empty slot."""
+
+    observation: Float[Array, "*b H O"]
+    action: Float[Array, "*b H A"]
+    reward: Float[Array, "*b H"]
+    next_observation: Float[Array, "*b H O"]
+    mask: Float[Array, "*b H"]
+
+
+class TaskBatch(NamedTuple):
+    """One meta-training step's data."""
+
+    task: Int[Array, "T"]
+    context: Context
+    """Independent draws, axes [T, C, H]: pairs of the same task are the positives of DML."""
+    rl: Transitions
+    """Axes [T, B]."""
+    more_rl: Transitions
+    """Further independent RL batches, axes [R, T, B], for learners that take inner steps."""
+
+
+class Episodes(NamedTuple):
+    """Whole episodes side by side, observations stored once."""
+
+    observation: Float[Array, "N L1 O"]
+    action: Float[Array, "N L A"]
+    reward: Float[Array, "N L"]
+    length: Int[Array, "N"]
+    terminated: Bool[Array, "N"]
+    """The episode ended in a terminal state after `length` steps."""
+    truncated: Bool[Array, "N"]
+    """The episode was cut by the time limit."""
+    diverged: Bool[Array, "N"]
+    """The simulation blew up: nothing of this episode is to be used."""
