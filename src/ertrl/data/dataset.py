@@ -1,0 +1,150 @@
+"""Read a dataset: verified on opening, memory-mapped, never copied whole."""
+
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from ertrl import store
+from ertrl.config import fingerprint
+from ertrl.data import layout
+from ertrl.errors import CorruptFileError, DataError
+from ertrl.types import Dims, Transitions
+
+
+class TaskData:
+    """The logged episodes of one task."""
+
+    def __init__(self, folder: Path, entry: dict[str, Any], horizon: int, dims: Dims):
+        """Map the arrays and check that they are what the manifest says."""
+        self.task: int = entry["task"]
+        self.group: str = entry["group"]
+        self.parameters = np.asarray(entry["parameters"])
+        self.reference: dict[str, float] = entry["reference"]
+        self.episodes: int = entry["episodes"]
+        self._horizon = horizon
+        arrays = {}
+        for field in layout.FIELDS:
+            if field not in entry["files"]:
+                raise DataError(f"{folder}: the manifest lists no '{field}' for task {self.task}")
+            path = folder / _inside(entry["files"][field]["path"], folder)
+            expected = layout.shape_of(
+                field, self.episodes, horizon, dims.observation, dims.action
+            )
+            arrays[field] = _map(path, expected, layout.dtype_of(field))
+        self.observations, self.actions, self.rewards = (
+            arrays["observations"],
+            arrays["actions"],
+            arrays["rewards"],
+        )
+        self.lengths, self.terminated, self.truncated, self.checkpoints = (
+            np.asarray(arrays[f]) for f in ("lengths", "terminated", "truncated", "checkpoints")
+        )
+        if self.lengths.min() < 1 or self.lengths.max() > horizon:
+            raise DataError(f"{folder}: task {self.task} has an episode of impossible length")
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """Row numbers (episode x L + step) of all real transitions."""
+        return np.flatnonzero(np.arange(self._horizon) < self.lengths[:, None])
+
+    @cached_property
+    def returns(self) -> np.ndarray:
+        """Undiscounted return of each episode."""
+        return np.asarray(self.rewards).sum(axis=1, dtype=np.float64)
+
+    def transitions(self, which: np.ndarray) -> Transitions:
+        """Transitions by their number (0 <= which < len(steps)); any shape."""
+        row = self.steps[which]
+        episode, step = np.divmod(row, self._horizon)
+        flat = self.observations.reshape(-1, self.observations.shape[-1])
+        here = row + episode  # L+1 observations per episode against L rows
+        last = step + 1 == self.lengths[episode]
+        return Transitions(
+            observation=flat[here],
+            action=self.actions.reshape(-1, self.actions.shape[-1])[row],
+            reward=self.rewards.reshape(-1)[row],
+            next_observation=flat[here + 1],
+            terminated=(last & self.terminated[episode]).astype(np.float32),
+        )
+
+
+def _inside(relative: str, folder: Path) -> PurePosixPath:
+    path = PurePosixPath(relative)
+    if path.is_absolute() or ".." in path.parts:
+        raise CorruptFileError(f"{folder / layout.MANIFEST} points outside its folder: {relative}")
+    return path
+
+
+def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise CorruptFileError(f"{path} is not a readable .npy file: {error}") from None
+    if array.shape != shape or array.dtype != dtype:
+        raise CorruptFileError(
+            f"{path} holds {array.dtype} {array.shape}, the manifest says {dtype} {shape}"
+        )
+    return array
+
+
+class Dataset:
+    """Logged data of a whole family of tasks."""
+
+    def __init__(self, path: str | Path, *, verify: bool = True):
+        """Open the folder. `verify` reads every file once and compares its SHA-256."""
+        self.path = Path(path)
+        if not (self.path / layout.MANIFEST).exists():
+            raise DataError(
+                f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
+                "Make one with `ertrl collect FAMILY`."
+            )
+        self.manifest = store.read_json(self.path / layout.MANIFEST)
+        found = (self.manifest.get("kind"), self.manifest.get("format"))
+        if found != (layout.KIND, layout.FORMAT):
+            raise DataError(
+                f"{self.path / layout.MANIFEST} is of kind and version {found}; this version of "
+                f"ertrl reads {(layout.KIND, layout.FORMAT)}"
+            )
+        self.family: str = self.manifest["family"]
+        self.horizon: int = self.manifest["horizon"]
+        self.dims = Dims(self.manifest["observation_dim"], self.manifest["action_dim"])
+        if verify:
+            self.verify()
+        self.tasks = {
+            entry["task"]: TaskData(self.path, entry, self.horizon, self.dims)
+            for entry in self.manifest["tasks"]
+        }
+
+    def verify(self) -> int:
+        """Compare every file with its checksum; returns how many files were checked."""
+        count = 0
+        for entry in self.manifest["tasks"]:
+            for file in entry["files"].values():
+                store.check_file(self.path / _inside(file["path"], self.path), file["sha256"])
+                count += 1
+        return count + 1
+
+    def task(self, task: int) -> TaskData:
+        """The data of one task."""
+        if task not in self.tasks:
+            raise DataError(f"{self.path} has no task {task}; it has {sorted(self.tasks)}")
+        return self.tasks[task]
+
+    def group(self, name: str) -> list[int]:
+        """The tasks of a group ('train', 'test-id', 'test-ood')."""
+        return [t for t, data in self.tasks.items() if data.group == name]
+
+    @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """Group name -> tasks, in the order of the manifest."""
+        names = dict.fromkeys(data.group for data in self.tasks.values())
+        return {name: self.group(name) for name in names}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the content: equal data, equal fingerprint, wherever and whenever collected."""
+        return fingerprint({"family": self.family, "tasks": self.manifest["tasks"]})

@@ -1,0 +1,80 @@
+"""Draw meta-training batches. Batch number u depends on (seed, u) and on nothing else."""
+
+import numpy as np
+
+from ertrl import rng
+from ertrl.config import SamplingConfig
+from ertrl.data.dataset import Dataset
+from ertrl.errors import ConfigError
+from ertrl.types import Context, TaskBatch, Transitions
+
+
+class Sampler:
+    """Gathers whole chunks of batches from the memory-mapped arrays of the training tasks."""
+
+    def __init__(self, dataset: Dataset, config: SamplingConfig, extra_batches: int, seed: int):
+        """`extra_batches` further RL batches per step for the learner."""
+        self._tasks = dataset.group("train")
+        if config.meta_batch > len(self._tasks):
+            raise ConfigError(
+                f"sampling.meta_batch is {config.meta_batch}, but {dataset.path} has only "
+                f"{len(self._tasks)} training tasks to draw from without replacement"
+            )
+        self._dataset, self._config, self._seed = dataset, config, seed
+        self._rl_batches = 1 + extra_batches
+
+    def batches(self, first: int, count: int) -> TaskBatch:
+        """Batches first, ..., first + count - 1, stacked along a new leading axis."""
+        c = self._config
+        width = self._rl_batches * c.batch_size + c.contexts_per_task * c.context_size
+        task = np.empty((count, c.meta_batch), np.int32)
+        place = np.empty((count, c.meta_batch, width))
+        for i in range(count):
+            draw = rng.generator(self._seed, "batch", first + i)
+            task[i] = draw.choice(self._tasks, c.meta_batch, replace=False)
+            place[i] = draw.random((c.meta_batch, width))
+        return self._arrange(task, self._gather(task, place))
+
+    def _gather(self, task: np.ndarray, place: np.ndarray) -> Transitions:
+        """Look up relative places in [0, 1) in each task's data, one task at a time."""
+        dims = self._dataset.dims
+        shape = place.shape
+        out = Transitions(
+            observation=np.empty((*shape, dims.observation), np.float32),
+            action=np.empty((*shape, dims.action), np.float32),
+            reward=np.empty(shape, np.float32),
+            next_observation=np.empty((*shape, dims.observation), np.float32),
+            terminated=np.empty(shape, np.float32),
+        )
+        for number in self._tasks:
+            rows = np.nonzero(task == number)
+            data = self._dataset.task(number)
+            found = data.transitions((place[rows] * len(data.steps)).astype(np.int64))
+            for target, source in zip(out, found, strict=True):
+                target[rows] = source
+        return out
+
+    def _arrange(self, task: np.ndarray, drawn: Transitions) -> TaskBatch:
+        """Cut the drawn rows [K, T, width] into RL batches and contexts."""
+        c, k = self._config, len(task)
+        rl_rows = self._rl_batches * c.batch_size
+
+        def rl(x: np.ndarray) -> np.ndarray:
+            batches = x[:, :, :rl_rows].reshape(
+                k, c.meta_batch, self._rl_batches, c.batch_size, *x.shape[3:]
+            )
+            return batches.swapaxes(1, 2)
+
+        def context(x: np.ndarray) -> np.ndarray:
+            return x[:, :, rl_rows:].reshape(
+                k, c.meta_batch, c.contexts_per_task, c.context_size, *x.shape[3:]
+            )
+
+        all_rl = Transitions(*map(rl, drawn))
+        rows = [context(x) for x in drawn[:4]]
+        return TaskBatch(
+            task=task,
+            context=Context(*rows, mask=np.ones_like(rows[2])),
+            rl=Transitions(*(x[:, 0] for x in all_rl)),
+            more_rl=Transitions(*(x[:, 1:] for x in all_rl)),
+        )

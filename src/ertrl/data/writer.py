@@ -1,0 +1,128 @@
+"""Write a dataset. It appears under its name only when it is complete."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ertrl import store
+from ertrl.data import layout
+from ertrl.errors import DataError
+from ertrl.provenance import provenance
+from ertrl.types import Episodes
+
+
+class TaskRecord(NamedTuple):
+    """What the manifest says of a task, next to its files."""
+
+    group: str
+    parameters: tuple[float, ...]
+    reference: dict[str, float]
+    """Mean returns of 'expert', 'random' and 'zero' (action)."""
+
+
+class DatasetWriter:
+    """Preallocates memory-mapped files, takes episodes in blocks, then seals them."""
+
+    def __init__(
+        self,
+        path: Path,
+        tasks: Sequence[int],
+        episodes_per_task: int,
+        horizon: int,
+        observation_dim: int,
+        action_dim: int,
+    ):
+        """Work in a hidden folder beside the final one."""
+        if path.exists():
+            raise DataError(
+                f"{path} already exists. Choose another place, or remove it to collect again."
+            )
+        self._path = path
+        self._sizes = (horizon, observation_dim, action_dim)
+        self._work = path.with_name(f".{path.name}.partial")
+        shutil.rmtree(self._work, ignore_errors=True)
+        self._filled = dict.fromkeys(tasks, 0)
+        self._arrays = {
+            task: {field: self._allocate(task, field, episodes_per_task) for field in layout.FIELDS}
+            for task in tasks
+        }
+
+    def _allocate(self, task: int, field: str, episodes: int) -> np.memmap:
+        file = self._work / layout.file_of(task, field)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shape = layout.shape_of(field, episodes, *self._sizes)
+        return np.lib.format.open_memmap(file, "w+", layout.dtype_of(field), shape)
+
+    def add(self, task: int, episodes: Episodes, checkpoint: int) -> None:
+        """Append episodes of one task; diverged ones are left out."""
+        good = ~episodes.diverged
+        first, count = self._filled[task], int(good.sum())
+        block = {
+            "observations": episodes.observation,
+            "actions": episodes.action,
+            "rewards": episodes.reward,
+            "lengths": episodes.length,
+            "terminated": episodes.terminated,
+            "truncated": episodes.truncated,
+            "checkpoints": np.full(len(good), checkpoint),
+        }
+        for field, array in self._arrays[task].items():
+            array[first : first + count] = block[field][good]
+        self._filled[task] = first + count
+
+    def seal(
+        self, family: str, records: dict[int, TaskRecord], collector: dict[str, Any], **extra: Any
+    ) -> None:
+        """Flush, hash, write the manifest and move the folder into place."""
+        horizon, observation_dim, action_dim = self._sizes
+        tasks = []
+        for task, arrays in self._arrays.items():
+            if not self._filled[task]:
+                raise DataError(f"no episode of task {task} is usable; nothing was written")
+            files = {}
+            for field in list(arrays):
+                array = arrays.pop(field)
+                relative = layout.file_of(task, field)
+                files[field] = {
+                    "path": relative,
+                    "sha256": self._finish(array, self._work / relative, self._filled[task]),
+                }
+            tasks.append(
+                {
+                    "task": task,
+                    "group": records[task].group,
+                    "parameters": [float(p) for p in records[task].parameters],
+                    "reference": {k: float(v) for k, v in records[task].reference.items()},
+                    "episodes": self._filled[task],
+                    "files": files,
+                }
+            )
+        manifest = {
+            "kind": layout.KIND,
+            "format": layout.FORMAT,
+            "family": family,
+            "horizon": horizon,
+            "observation_dim": observation_dim,
+            "action_dim": action_dim,
+            "tasks": tasks,
+            "collector": collector,
+            "provenance": provenance(),
+            **extra,
+        }
+        store.write_json(self._work / layout.MANIFEST, manifest)
+        os.rename(self._work, self._path)
+        store.sync_directory(self._path.parent)
+
+    @staticmethod
+    def _finish(array: np.memmap, file: Path, episodes: int) -> str:
+        array.flush()
+        if episodes < len(array):
+            kept = np.array(array[:episodes])
+            np.save(file, kept, allow_pickle=False)
+        with open(file, "rb") as handle:
+            os.fsync(handle.fileno())
+        return store.sha256_file(file)

@@ -1,0 +1,110 @@
+"""One published equation, one pure function; symbols as in the paper.
+
+`[paper]` and `[released]` mark where paper and released code differ and which one this is.
+docs/paper-map.md lists equation, function and test.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+def distance_metric(
+    z: Float[Array, "N Z"],
+    task: Int[Array, "N"],
+    positive_epsilon: float,
+    negative_epsilon: float,
+    beta: float,
+) -> Float[Array, ""]:
+    """L_DML, Eq. (focal): representations of one task together, those of different tasks apart.
+
+    Mean over positive pairs of sqrt(d^2 + eps) plus beta times the mean over negative pairs of
+    1 / (d^2 + eps_0), with d^2 the squared difference averaged over the dimensions of z.
+    [released] The paper writes the plain squared norm for both; it leaves the constants open.
+    """
+    d2 = jnp.square(z[:, None] - z[None, :]).mean(axis=-1)
+    once = jnp.triu(jnp.ones_like(d2), k=1)
+    same = (task[:, None] == task[None, :]).astype(z.dtype)
+    positive, negative = once * same, once * (1 - same)
+    pull = jnp.sqrt(d2 + positive_epsilon)
+    push = 1 / (d2 + negative_epsilon)
+    return _mean_over(pull, positive) + beta * _mean_over(push, negative)
+
+
+def _mean_over(x: Array, selected: Array) -> Array:
+    # A batch without any such pair contributes nothing.
+    return (x * selected).sum() / jnp.maximum(selected.sum(), 1)
+
+
+def discriminator_loss(
+    real_logit: Float[Array, "..."], fake_logit: Float[Array, "..."]
+) -> Float[Array, ""]:
+    """L_D, Eq. (discriminator_objective): -log D(a_real) - log(1 - D(a_fake)).
+
+    D is the probability of being real: the paper's formula says so, its text the opposite.
+    """
+    return jax.nn.softplus(-real_logit).mean() + jax.nn.softplus(fake_logit).mean()
+
+
+def generator_loss(fake_logit: Float[Array, "..."]) -> Float[Array, ""]:
+    """L_G, Eq. (generator_objective): non-saturating, -log D(G(s, z, eps)).
+
+    [released] The paper's equation lacks the minus sign.
+    """
+    return jax.nn.softplus(-fake_logit).mean()
+
+
+def entropy_of_actions(
+    actions: Float[Array, "T B A"], ridge: float = 1e-5
+) -> Float[Array, "T"]:
+    """H(pi_hat(a | s, z)), Eq. (entropy_samples): a Gaussian fitted to each task's actions.
+
+    [released] The covariance pools the actions of all states of a task.
+    """
+    b, k = actions.shape[1:]
+    centred = actions - actions.mean(axis=1, keepdims=True)
+    sigma = jnp.einsum("tbi,tbj->tij", centred, centred) / (b - 1) + ridge * jnp.eye(k)
+    log_det = 2 * jnp.log(jnp.diagonal(jnp.linalg.cholesky(sigma), axis1=1, axis2=2)).sum(axis=1)
+    return 0.5 * log_det + 0.5 * k * jnp.log(2 * jnp.pi * jnp.e)
+
+
+def mutual_information(actions: Float[Array, "T B A"], ridge: float = 1e-5) -> Float[Array, ""]:
+    """L_MI, Eq. (mi_loss): minus the entropy of generated actions, averaged over tasks.
+
+    Includes the constant k/2 log(2 pi e), which has no gradient.
+    """
+    return -entropy_of_actions(actions, ridge).mean()
+
+
+def temporal_difference(
+    reward: Float[Array, "..."],
+    terminated: Float[Array, "..."],
+    next_value: Float[Array, "..."],
+    discount: float,
+) -> Float[Array, "..."]:
+    """y, Eq. (critic): r + gamma (1 - terminated) V(s'). Time-outs bootstrap.
+
+    [released] The paper writes a minus sign before gamma.
+    """
+    return reward + discount * (1 - terminated) * next_value
+
+
+def dual_kl(
+    c_policy: Float[Array, "..."], c_data: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """BRAC's dual estimate of KL(pi || beta) per row: log g(a~) - g(a) + 1 with g = softplus(c).
+
+    For any c its mean is at most the divergence; the dual critic c is trained to make it tight.
+    """
+    return jnp.log(jax.nn.softplus(c_policy) + 1e-8) - jax.nn.softplus(c_data) + 1
+
+
+def td3bc_actor(
+    q: Float[Array, "..."],
+    action: Float[Array, "... A"],
+    data_action: Float[Array, "... A"],
+    weight: float,
+) -> Float[Array, ""]:
+    """TD3+BC: -weight Q / mean|Q| + (pi(s) - a)^2."""
+    scale = weight / (jax.lax.stop_gradient(jnp.abs(q).mean()) + 1e-8)
+    return -scale * q.mean() + jnp.square(action - data_action).mean()

@@ -1,0 +1,23 @@
+"""How z is learned. A file of this folder with a `METHOD` adds one."""
+
+from functools import cache
+
+import ertrl.methods
+from ertrl.errors import ConfigError, unknown
+from ertrl.methods.base import Method
+from ertrl.plugins import discover
+
+__all__ = ["Method", "get_method", "methods"]
+
+
+@cache
+def methods() -> dict[str, Method]:
+    """All methods by name."""
+    return {method.name: method for method in discover(ertrl.methods, "METHOD")}
+
+
+def get_method(name: str) -> Method:
+    """Find the method of that name."""
+    if name not in methods():
+        raise ConfigError(unknown("method", name, methods()))
+    return methods()[name]

@@ -1,0 +1,27 @@
+"""What a method is: how the task representation z is learned. One method, one file."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ertrl.learners.base import Metrics
+from ertrl.types import Context, Dims, TaskBatch
+
+
+class Method(NamedTuple):
+    """One file of this folder ends in `METHOD = Method(...)`."""
+
+    name: str
+    summary: str
+    paper: str
+    config: type
+    """A frozen dataclass with a field `encoder: EncoderConfig`."""
+    init: Callable[[Any, Dims, PRNGKeyArray], Any]
+    """(config, dims, key) -> state"""
+    encode: Callable[[Any, Any, Context], Float[Array, "*b Z"]]
+    """(config, state, context) -> z. How it aggregates is the method's own business, as long as
+    the order of the context does not matter and masked slots count for nothing."""
+    update: Callable[[Any, Any, TaskBatch, Float[Array, "T Z"], PRNGKeyArray], tuple[Any, Metrics]]
+    """(config, state, batch, z_gradient, key) -> (state, metrics). z_gradient is the gradient of
+    the critic's loss at z = encode(first contexts), for methods that want it."""

@@ -1,0 +1,149 @@
+"""Networks as Equinox modules: pytrees of plain arrays.
+
+Leading axes are merged before the first product, because one wide product is faster than a batch
+of small ones.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+FINAL_LAYER_RANGE = 3e-3
+
+
+class MLP(eqx.Module):
+    """Fully connected ReLU network, optionally with layer normalisation before each ReLU."""
+
+    weights: tuple[Float[Array, "i o"], ...]
+    biases: tuple[Float[Array, "o"], ...]
+    layer_norm: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: tuple[int, ...],
+        outputs: int,
+        key: PRNGKeyArray,
+        *,
+        layer_norm: bool = False,
+    ):
+        """Hidden weights U(+-1/sqrt(fan-in)); the last layer starts near zero."""
+        sizes = (inputs, *hidden, outputs)
+        keys = jax.random.split(key, len(sizes) - 1)
+        ranges = [*(1 / jnp.sqrt(n) for n in sizes[:-2]), FINAL_LAYER_RANGE]
+        self.weights = tuple(
+            jax.random.uniform(k, (i, o), minval=-r, maxval=r)
+            for k, i, o, r in zip(keys, sizes[:-1], sizes[1:], ranges, strict=True)
+        )
+        self.biases = tuple(jnp.zeros(o) for o in sizes[1:])
+        self.layer_norm = layer_norm
+
+    def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... outputs"]:
+        """Concatenate the inputs along their last axis and apply the network."""
+        leading = inputs[0].shape[:-1]
+        x = jnp.concatenate([i.reshape(-1, i.shape[-1]) for i in inputs], axis=-1)
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = x @ weight + bias
+            if self.layer_norm:
+                x = _normalise(x)
+            x = jax.nn.relu(x)
+        x = x @ self.weights[-1] + self.biases[-1]
+        return x.reshape(*leading, x.shape[-1])
+
+
+def _normalise(x: Float[Array, "b n"]) -> Float[Array, "b n"]:
+    x = x - x.mean(axis=-1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.square(x).mean(axis=-1, keepdims=True) + 1e-5)
+
+
+def over_batch(z: Float[Array, "T Z"], like: Float[Array, "T B _"]) -> Float[Array, "T B Z"]:
+    """Give every row of a task's batch that task's z."""
+    return jnp.broadcast_to(z[:, None], (*like.shape[:2], z.shape[-1]))
+
+
+class Twin(eqx.Module):
+    """Two critics of the same shape. Two plain products are faster than one batched product."""
+
+    first: MLP
+    second: MLP
+
+    def __init__(self, inputs: int, hidden: tuple[int, ...], key: PRNGKeyArray, **options):
+        """Independent initialisations."""
+        keys = jax.random.split(key)
+        self.first = MLP(inputs, hidden, 1, keys[0], **options)
+        self.second = MLP(inputs, hidden, 1, keys[1], **options)
+
+    def __call__(self, *inputs: Array) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """Both values."""
+        return self.first(*inputs)[..., 0], self.second(*inputs)[..., 0]
+
+    def least(self, *inputs: Array) -> Float[Array, "..."]:
+        """The smaller of both values: clipped double Q."""
+        return jnp.minimum(*self(*inputs))
+
+
+class Sample(NamedTuple):
+    """An action, its log-density and the Gaussian it came from (before tanh)."""
+
+    action: Float[Array, "... A"]
+    log_prob: Float[Array, "..."]
+    mean: Float[Array, "... A"]
+    log_std: Float[Array, "... A"]
+
+
+class TanhGaussian(eqx.Module):
+    """A stochastic policy: tanh of a Gaussian whose mean and log-std a network computes."""
+
+    net: MLP
+    log_std_min: float = eqx.field(static=True)
+    log_std_max: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: tuple[int, ...],
+        actions: int,
+        key: PRNGKeyArray,
+        *,
+        log_std_range: tuple[float, float],
+        **options,
+    ):
+        """log-std is clipped to its range."""
+        self.net = MLP(inputs, hidden, 2 * actions, key, **options)
+        self.log_std_min, self.log_std_max = log_std_range
+
+    def gaussian(self, *inputs: Array) -> tuple[Float[Array, "... A"], Float[Array, "... A"]]:
+        """Mean and log-std before tanh."""
+        mean, log_std = jnp.split(self.net(*inputs), 2, axis=-1)
+        return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
+
+    def mode(self, *inputs: Array) -> Float[Array, "... A"]:
+        """The deterministic action."""
+        return jnp.tanh(self.gaussian(*inputs)[0])
+
+    def sample(self, key: PRNGKeyArray, *inputs: Array) -> Sample:
+        """A reparameterised draw."""
+        mean, log_std = self.gaussian(*inputs)
+        before = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
+        return Sample(jnp.tanh(before), log_prob(before, mean, log_std), mean, log_std)
+
+
+def log_prob(
+    before_tanh: Float[Array, "... A"], mean: Float[Array, "... A"], log_std: Float[Array, "... A"]
+) -> Float[Array, "..."]:
+    """Log-density of tanh(u) for u ~ N(mean, std), in a form that does not overflow.
+
+    log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)).
+    """
+    u = before_tanh
+    gaussian = -0.5 * jnp.square((u - mean) / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2 * jnp.pi)
+    squash = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
+    return (gaussian - squash).sum(axis=-1)
+
+
+def toward(target, source, step: float):
+    """Exponential moving average: target <- (1 - step) target + step source."""
+    return jax.tree.map(lambda t, s: t + step * (s - t), target, source)

@@ -1,0 +1,79 @@
+"""Progress for people on a terminal, plain lines elsewhere, JSON lines for parent processes."""
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import Literal, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+ProgressStyle = Literal["auto", "json", "none"]
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def rich_bars(console: Console) -> Progress:
+    """The look of every bar of this program."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("[dim]{task.fields[note]}"),
+        console=console,
+    )
+
+
+class Meter:
+    """One bar, from start to total, with a short note beside it."""
+
+    def __init__(self, label: str, total: int, start: int = 0, style: ProgressStyle = "auto"):
+        """`start` > 0 where work was resumed."""
+        self._label, self._total, self._start = label, total, start
+        self._begun = time.monotonic()
+        self._last_line = -SECONDS_BETWEEN_LINES
+        self._style = style
+        self._bars: Progress | None = None
+        console = Console(stderr=True)
+        if style == "auto" and console.is_terminal:
+            self._bars = rich_bars(console)
+            self._bar = self._bars.add_task(label, total=total, completed=start, note="")
+
+    def __enter__(self) -> Self:
+        """Show the bar."""
+        if self._bars:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Leave the bar as it stands."""
+        if self._bars:
+            self._bars.stop()
+
+    def update(self, done: int, note: str = "") -> None:
+        """Say how far it is."""
+        if self._bars:
+            self._bars.update(self._bar, completed=done, note=note)
+        elif self._style == "json":
+            print(json.dumps({"done": done, "total": self._total, "note": note}), flush=True)
+        elif self._style == "auto":
+            now = time.monotonic()
+            if done < self._total and now - self._last_line < SECONDS_BETWEEN_LINES:
+                return
+            self._last_line = now
+            rate = (done - self._start) / max(now - self._begun, 1e-9)
+            left = (self._total - done) / rate if rate > 0 else float("nan")
+            line = f"{self._label}: {done}/{self._total}, {left:.0f} s left"
+            print(f"{line}, {note}" if note else line, file=sys.stderr, flush=True)

@@ -1,0 +1,70 @@
+"""Where a number comes from: versions, machine, commit, command."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("ertrl", "jax", "jaxlib", "numpy", "equinox", "optax", "mujoco", "gymnasium")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+@cache
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration, IndexError):
+        return platform.processor() or "unknown"
+
+
+@cache
+def _commit() -> str:
+    here = Path(__file__).parent
+    try:
+        git = ["git", "-C", str(here)]
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
+        if head.returncode:
+            return "not a checkout"
+        status = subprocess.run(
+            [*git, "status", "--porcelain", "--", str(here)], capture_output=True, text=True
+        )
+        return head.stdout.strip() + (" with changes" if status.stdout.strip() else "")
+    except OSError:
+        return "unknown"
+
+
+def command() -> str:
+    """The command line, without the directory of the program."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def threads() -> int:
+    """How many threads XLA uses on the CPU: all cores, or what NPROC says."""
+    return int(os.environ.get("NPROC", 0)) or len(os.sched_getaffinity(0))
+
+
+def provenance() -> dict[str, Any]:
+    """What to store next to every result."""
+    return {
+        "command": command(),
+        "commit": _commit(),
+        "versions": versions(),
+        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.platform()},
+        "threads": threads(),
+    }

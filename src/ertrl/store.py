@@ -1,0 +1,180 @@
+"""Files that are either whole or not there.
+
+Everything the program keeps is written to a temporary file, flushed to the disk and renamed into
+place, so a killed process or a full disk leaves the previous version intact. Everything carries a
+SHA-256, and reading checks it. Nothing is pickled: JSON, `.npy` and safetensors hold only data.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as safetensors_load
+from safetensors.numpy import save as safetensors_save
+
+from ertrl.errors import CorruptFileError, RunError
+
+MAX_JSON_BYTES = 64 * 2**20
+"""No manifest of ours is larger; a larger file is not one."""
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest of bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Hex digest of a file, read in pieces."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace the file as a whole, or leave it as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames in this directory survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- JSON that knows its own checksum ---
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON sealed with the checksum of its content."""
+    if "sha256" in content:
+        raise ValueError("the key 'sha256' is where the seal goes")
+    write_bytes(path, _canonical({**content, "sha256": sha256(_canonical(content))}))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read sealed JSON. Any byte that differs from what `write_json` wrote is an error."""
+    data = read_bytes(path, limit=MAX_JSON_BYTES)
+    try:
+        content = json.loads(data)
+        seal = content.pop("sha256")
+        intact = seal == sha256(_canonical(content)) and data == _canonical(
+            {**content, "sha256": seal}
+        )
+    except (ValueError, KeyError, AttributeError, RecursionError):
+        intact = False
+    if not intact:
+        raise CorruptFileError(
+            f"{path} is damaged or was edited by hand: its content does not match its checksum. "
+            "Restore it from a copy or make it again."
+        )
+    return content
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """Read a whole file, or say clearly that it is missing."""
+    try:
+        if limit is not None and path.stat().st_size > limit:
+            raise CorruptFileError(f"{path} is larger than {limit} bytes: not a file of ours")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise CorruptFileError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def check_file(path: Path, expected_sha256: str) -> None:
+    """Raise unless the file is there and is the one that was written."""
+    try:
+        found = sha256_file(path)
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing") from None
+    if found != expected_sha256:
+        raise CorruptFileError(
+            f"{path} is damaged: its SHA-256 is {found[:12]}..., "
+            f"the manifest says {expected_sha256[:12]}..."
+        )
+
+
+# --- pytrees of arrays ---
+
+
+def _named_leaves(tree: Any) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
+    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+
+
+def tree_to_bytes(tree: Any) -> bytes:
+    """Serialise every array of a pytree under its path in the tree."""
+    return safetensors_save({name: np.asarray(x) for name, x in _named_leaves(tree).items()})
+
+
+def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
+    """Fill the pytree `like` with the arrays stored under the same paths."""
+    try:
+        stored = safetensors_load(data)
+    except SafetensorError as error:
+        raise CorruptFileError(f"{origin} is not a safetensors file: {error}") from None
+    expected = _named_leaves(like)
+    if stored.keys() != expected.keys():
+        differing = sorted(stored.keys() ^ expected.keys())
+        raise RunError(
+            f"{origin} does not fit this configuration: {len(differing)} arrays differ, "
+            f"the first is {differing[0]}"
+        )
+    for name, leaf in expected.items():
+        if stored[name].shape != leaf.shape or stored[name].dtype != leaf.dtype:
+            raise RunError(
+                f"{origin}: {name} has shape {stored[name].shape} {stored[name].dtype}, "
+                f"this configuration needs {leaf.shape} {leaf.dtype}"
+            )
+    arrays, static = eqx.partition(like, eqx.is_array)
+    filled = jax.tree_util.tree_map_with_path(
+        lambda path, _: jax.numpy.asarray(stored[jax.tree_util.keystr(path)]), arrays
+    )
+    return eqx.combine(filled, static)
+
+
+@contextlib.contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Hold a directory for this process. The system releases it when the process dies."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / ".lock", "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise RunError(
+                f"{directory} is in use by process {file.read().strip() or '?'}. "
+                "Wait for it to end, or stop it."
+            ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
