@@ -54,7 +54,7 @@ class SamplingConfig:
     batch_size: int = 256
     """Transitions per task for actor, critic and GAN."""
     context_size: int = 256
-    """Transitions per context (i.i.d., not sequential)."""
+    """Transitions per context, drawn i.i.d. with replacement."""
     contexts_per_task: int = 2
     """Independent contexts per task. Two give DML real positive pairs; the first one conditions
     actor and critic. One reproduces the released code, where no positive pair ever occurs."""
@@ -105,7 +105,10 @@ class TrainConfig(Generic[M, L]):
             "updates_per_call": self.updates_per_call,
             "evaluate_every": self.evaluate_every,
             "checkpoint_every": self.checkpoint_every,
-            **{f"sampling.{k}": v for k, v in dataclasses.asdict(self.sampling).items()},
+            "sampling.meta_batch": self.sampling.meta_batch,
+            "sampling.batch_size": self.sampling.batch_size,
+            "sampling.context_size": self.sampling.context_size,
+            "sampling.contexts_per_task": self.sampling.contexts_per_task,
             "evaluation.episodes": self.evaluation.episodes,
             "evaluation.repeats": self.evaluation.repeats,
         }
@@ -127,14 +130,16 @@ class TrainConfig(Generic[M, L]):
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """Behaviour data: a task-conditioned SAC and what is recorded of it."""
+    """Behaviour data: how SAC is trained and what is recorded of it."""
 
+    policy: Literal["conditioned", "independent"] = "conditioned"
+    """One network for all tasks with the task as input, or (as the paper) one network per task."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of actor and critics."""
     learning_rate: float = 1e-3
     """Adam step size of actor, critics and temperature."""
     batch_size: int = 512
-    """Transitions per update."""
+    """Transitions per update (per task, if policies are independent)."""
     discount: float = 0.99
     """gamma."""
     tau: float = 0.005
@@ -142,7 +147,8 @@ class CollectConfig:
     initial_temperature: float = 0.1
     """SAC's alpha at the start; learned from there."""
     relabel_fraction: float = 0.5
-    """Share of a batch whose reward is recomputed for another task (reward families only)."""
+    """Share of a batch rewarded by another task than the one that collected it (conditioned
+    policy, families that differ only in reward)."""
     simulations_per_task: int = 2
     """Parallel simulations of each task."""
     random_steps: int = 20

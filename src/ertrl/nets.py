@@ -43,15 +43,15 @@ class MLP(eqx.Module):
 
     def __call__(self, *inputs: Float[Array, "..."]) -> Float[Array, "... outputs"]:
         """Concatenate the inputs along their last axis and apply the network."""
-        leading = inputs[0].shape[:-1]
-        x = jnp.concatenate([i.reshape(-1, i.shape[-1]) for i in inputs], axis=-1)
+        joined = jnp.concatenate(inputs, axis=-1)
+        x = joined.reshape(-1, joined.shape[-1])
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = x @ weight + bias
             if self.layer_norm:
                 x = _normalise(x)
             x = jax.nn.relu(x)
         x = x @ self.weights[-1] + self.biases[-1]
-        return x.reshape(*leading, x.shape[-1])
+        return x.reshape(*joined.shape[:-1], x.shape[-1])
 
 
 def _normalise(x: Float[Array, "b n"]) -> Float[Array, "b n"]:

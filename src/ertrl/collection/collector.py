@@ -1,6 +1,6 @@
 """Train behaviour policies for a whole family and record what they do along the way."""
 
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,125 +10,102 @@ from jaxtyping import Array
 
 from ertrl import rng
 from ertrl.collection import sac
+from ertrl.collection.policies import POLICIES
 from ertrl.collection.replay import Replay
 from ertrl.config import CollectConfig, to_json
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.envs import Family, anchor_returns, rollout
-from ertrl.errors import SimulationError
+from ertrl.errors import TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle
-from ertrl.types import Dims, Episodes, Transitions
+from ertrl.types import Episodes, Transitions
 
 
 class Collector:
-    """One task-conditioned SAC on parallel simulations of all tasks."""
+    """Trains behaviour policies on parallel simulations of all tasks."""
 
     def __init__(self, family: Family, config: CollectConfig):
         """Nothing runs yet."""
         config.validate()
         self.family, self.config = family, config
-        self._scale = family.parameters.std(axis=0) + 1e-8
-        self._centre = family.parameters.mean(axis=0)
-        dims = Dims(family.observation_dim, family.action_dim)
-        self.state = sac.init(
-            config, dims, family.parameters.shape[1], rng.key(config.seed, "sac-init")
-        )
+        policies = POLICIES[config.policy](family, config)
+        self.state = policies.init(rng.key(config.seed, "sac-init"))
+        self._draw = policies.draw
 
         @jax.jit
         def learn(state: sac.SacState, batches: Transitions, task: Array, key: Array):
             def step(state, inputs):
                 batch, task, i = inputs
-                return sac.update(config, state, batch, task, jax.random.fold_in(key, i))
+                return policies.update(state, batch, task, jax.random.fold_in(key, i))
 
             return jax.lax.scan(step, state, (batches, task, np.arange(len(task))))
 
         @jax.jit
-        def sample(actor, observation, task, key, t):
-            return actor.sample(jax.random.fold_in(key, t), observation, task).action
+        def sample(state: sac.SacState, observation: Array, key: Array, t: Array):
+            return policies.act(state, observation, jax.random.fold_in(key, t))
 
         @jax.jit
-        def mode(actor, observation, task, key, t):
-            return actor.mode(observation, task)
+        def mode(state: sac.SacState, observation: Array, key: Array, t: Array):
+            return policies.act(state, observation, None)
 
         self._learn, self._sample, self._mode = learn, sample, mode
 
-    def _task_input(self, parameters: np.ndarray) -> np.ndarray:
-        return ((parameters - self._centre) / self._scale).astype(np.float32)
+    def _act(self, how, observation: np.ndarray, key: Array, t: int) -> np.ndarray:
+        by_task = observation.reshape(self.family.n_tasks, -1, self.family.observation_dim)
+        action = np.asarray(how(self.state, by_task, key, t))
+        return action.reshape(len(observation), -1)
 
     def episodes(self, per_task: int, stream: str, index: int, *, stochastic: bool) -> Episodes:
-        """Run the current policy: `per_task` episodes of every task, tasks in order."""
-        family = self.family
-        tasks = np.repeat(np.arange(family.n_tasks), per_task)
-        parameters = family.parameters[tasks]
-        seeds = rng.generator(self.config.seed, f"{stream}-reset", index).integers(
-            2**31, size=len(tasks)
-        )
+        """Run the current policies: `per_task` episodes of every task, tasks in order."""
+        parameters = np.repeat(self.family.parameters, per_task, axis=0)
+        draw = rng.generator(self.config.seed, f"{stream}-reset", index)
         key = jax.random.fold_in(rng.key(self.config.seed, stream), index)
-        act = self._sample if stochastic else self._mode
-        task_input = self._task_input(parameters)
+        how = self._sample if stochastic else self._mode
         return rollout(
-            family,
+            self.family,
             parameters,
-            lambda observation, t: act(self.state.actor, observation, task_input, key, t),
-            seeds.tolist(),
+            lambda observation, t: self._act(how, observation, key, t),
+            draw.integers(2**31, size=len(parameters)).tolist(),
         )
 
-    def train(self):
+    def train(self) -> Iterator[int]:
         """Alternate blocks of simulation and updates; yields after every learning block."""
         family, config = self.family, self.config
         tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
-        parameters = family.parameters[tasks]
-        task_input = self._task_input(parameters)
-        replay = Replay(family, len(tasks) * (config.random_steps + config.steps))
-        simulation = family.simulate(parameters)
-        seeds = partial(rng.generator, config.seed, "collect-reset")
-        observation = simulation.reset(seeds(0).integers(2**31, size=len(tasks)).tolist())
+        replay = Replay(family, config.simulations_per_task * (config.random_steps + config.steps))
+        simulation = family.simulate(family.parameters[tasks])
+        observation = simulation.reset(self._reset_seeds(0, len(tasks)).tolist())
         age = np.zeros(len(tasks), int)
         act_key, learn_key = (rng.key(config.seed, n) for n in ("collect-act", "sac-update"))
         random_blocks = config.random_steps // config.steps_per_block
         for block in range(random_blocks + config.steps // config.steps_per_block):
-            for i in range(config.steps_per_block):
-                t = block * config.steps_per_block + i
+            for t in range(block * config.steps_per_block, (block + 1) * config.steps_per_block):
                 if block < random_blocks:
-                    action = rng.generator(config.seed, "random-action", t).uniform(
-                        -1, 1, (len(tasks), family.action_dim)
-                    )
+                    draw = rng.generator(config.seed, "random-action", t)
+                    action = draw.uniform(-1, 1, (len(tasks), family.action_dim))
                 else:
-                    action = self._sample(self.state.actor, observation, task_input, act_key, t)
-                action = np.asarray(action, np.float32)
+                    action = self._act(self._sample, observation, act_key, t)
                 step = simulation.step(action)
-                good = ~step.diverged
-                replay.add(
-                    tasks[good],
-                    observation[good],
-                    action[good],
-                    step.outcome[good],
-                    step.observation[good],
-                    step.terminated[good],
-                )
+                replay.add(tasks, observation, action, step)
                 age += 1
-                over = step.terminated | step.diverged | (age == family.horizon)
                 observation = step.observation
-                if over.any():
-                    rows = np.flatnonzero(over)
-                    fresh = seeds(t + 1).integers(2**31, size=len(tasks))[rows]
-                    observation = simulation.reset(fresh.tolist(), rows)
-                    age[rows] = 0
+                over = np.flatnonzero(step.terminated | step.diverged | (age == family.horizon))
+                if over.size:
+                    seeds = self._reset_seeds(t + 1, len(tasks))[over]
+                    observation = simulation.reset(seeds.tolist(), over)
+                    age[over] = 0
             if block < random_blocks:
                 continue
-            shape = (config.steps_per_block * config.updates_per_step, config.batch_size)
-            batches, rewarded = replay.batches(config.seed, block, shape, config.relabel_fraction)
-            self.state, metrics = self._learn(
-                self.state,
-                batches,
-                self._task_input(rewarded),
-                jax.random.fold_in(learn_key, block),
-            )
+            key = jax.random.fold_in(learn_key, block)
+            self.state, metrics = self._learn(self.state, *self._draw(replay, block), key)
             if not np.isfinite(metrics["critic_loss"]).all():
-                raise SimulationError(
+                raise TrainingDiverged(
                     f"behaviour policy training on {family.name} diverged in block {block}; "
                     "try a smaller learning_rate"
                 )
             yield block - random_blocks + 1
+
+    def _reset_seeds(self, step: int, size: int) -> np.ndarray:
+        return rng.generator(self.config.seed, "collect-reset", step).integers(2**31, size=size)
 
 
 def collect(
@@ -175,7 +152,7 @@ def collect(
     writer.seal(
         family.name,
         records,
-        {"name": "task-conditioned SAC", "config": to_json(config), "curve": curve},
+        {"name": f"SAC, {config.policy}", "config": to_json(config), "curve": curve},
         parameter_names=list(family.parameter_names),
     )
     return Dataset(path, verify=False)

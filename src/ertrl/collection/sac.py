@@ -1,6 +1,6 @@
-"""Soft actor-critic (Haarnoja et al., 2018) for behaviour policies, conditioned on the task.
+"""Soft actor-critic (Haarnoja et al., 2018) for behaviour policies.
 
-One network for all tasks: the task's parameters are part of the input. Layer normalisation keeps
+The task is an input of its own, of size 0 where each task has a network. Layer normalisation keeps
 it stable at several updates per step.
 """
 

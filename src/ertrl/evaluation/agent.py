@@ -1,0 +1,87 @@
+"""A trained agent: infers z from a context and acts on it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from ertrl.config import TrainConfig
+from ertrl.errors import DataError
+from ertrl.learners import Learner
+from ertrl.methods import Method
+from ertrl.types import Context
+
+
+class Agent:
+    """Method and learner with their trained states, ready to use."""
+
+    def __init__(
+        self, method: Method, learner: Learner, config: TrainConfig, method_state, learner_state
+    ):
+        """See `ertrl.load_agent` for the short way."""
+        self.config = config
+        self.latent_dim: int = config.method.encoder.latent_dim
+        self._method_state, self._learner_state = method_state, learner_state
+
+        @jax.jit
+        def encode(state, context):
+            return method.encode(config.method, state, context)
+
+        @jax.jit
+        def act(state, observation, z):
+            return learner.act(config.learner, state, observation, z, None)
+
+        @jax.jit
+        def explore(state, observation, z, keys):
+            # A key per row: what a row does must not depend on who else is in the batch.
+            def one(observation, z, key):
+                return learner.act(config.learner, state, observation[None], z[None], key)[0]
+
+            return jax.vmap(one)(observation, z, keys)
+
+        self._encode, self._act, self._explore = encode, act, explore
+
+    def encode(self, context: Context) -> np.ndarray:
+        """z for each context of a batch: [N, H, ...] -> [N, Z]."""
+        return np.asarray(self._encode(self._method_state, context))
+
+    def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Deterministic actions: [N, O], [N, Z] -> [N, A]."""
+        return np.asarray(self._act(self._learner_state, observation, z))
+
+    def explore(self, observation: np.ndarray, z: np.ndarray, keys: Array) -> np.ndarray:
+        """Stochastic actions, one key per row."""
+        return np.asarray(self._explore(self._learner_state, observation, z, keys))
+
+    def adapt(self, transitions: Mapping[str, Any]) -> "AdaptedAgent":
+        """Infer the task from logged transitions of it.
+
+        Takes arrays 'observation' [H, O], 'action' [H, A], 'reward' [H] and 'next_observation'
+        [H, O], in any order of rows.
+        """
+        names = Context._fields[:4]
+        missing = [name for name in names if name not in transitions]
+        if missing:
+            raise DataError(f"a context needs {', '.join(names)}; missing: {', '.join(missing)}")
+        arrays = [np.asarray(transitions[name], np.float32)[None] for name in names]
+        if len({a.shape[1] for a in arrays}) > 1 or not arrays[0].shape[1]:
+            shapes = {n: a.shape[1:] for n, a in zip(names, arrays, strict=True)}
+            raise DataError(f"a context needs equally many rows, at least one, in each: {shapes}")
+        if not all(np.isfinite(a).all() for a in arrays):
+            raise DataError("the context holds NaN or infinite numbers")
+        context = Context(*arrays, mask=np.ones_like(arrays[2]))
+        return AdaptedAgent(self, self.encode(context)[0])
+
+
+class AdaptedAgent:
+    """An agent that knows its task."""
+
+    def __init__(self, agent: Agent, z: np.ndarray):
+        """`z` is the inferred task representation."""
+        self._agent, self.z = agent, z
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """Best action for one observation [O]."""
+        return self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]

@@ -1,0 +1,187 @@
+"""The three ways of giving an agent its context, batched over tasks and repeats.
+
+Each protocol lasts `episodes` horizons of evaluation steps, z is never inferred inside an episode,
+and the reported return is that of the last evaluation episode. Counters are in steps, so families
+whose episodes end early may need more episodes.
+
+- offline: before each episode, one horizon of i.i.d. transitions of the task's own dataset joins the
+  context.
+- online: the agent acts on z0, its episodes are its context, z is first inferred after
+  `prior_episodes` horizons.
+- non-prior: an exploration block of at least one horizon precedes each evaluation episode and makes
+  the context: uniformly random actions in the first half of the evaluation, then samples of the
+  policy. Evaluation episodes do not join the context, so this protocol interacts twice as much.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ertrl import rng
+from ertrl.config import EvaluationConfig
+from ertrl.data import Dataset
+from ertrl.envs import Family, rollout
+from ertrl.errors import SimulationError
+from ertrl.evaluation.agent import Agent
+from ertrl.evaluation.context import ContextBuffer
+from ertrl.types import Episodes
+
+
+class ProtocolResult(NamedTuple):
+    """What a protocol measured; axes [task, repeat]."""
+
+    returns: np.ndarray
+    """Undiscounted return of the last evaluation episode."""
+    first_returns: np.ndarray
+    """Return of the first evaluation episode: before adaptation, where the protocol has one."""
+    context_transitions: np.ndarray
+    """Transitions behind the z of the reported episode."""
+    interaction_steps: np.ndarray
+    """Environment steps taken in the task, evaluation included."""
+
+
+class Trial:
+    """The state that all protocols share: one row per (task, repeat)."""
+
+    def __init__(
+        self,
+        name: str,
+        agent: Agent,
+        family: Family,
+        dataset: Dataset,
+        config: EvaluationConfig,
+        z0: np.ndarray,
+        seed: int,
+    ):
+        """All tasks of the dataset."""
+        self.agent, self.family, self.dataset, self.config = agent, family, dataset, config
+        self.rows = [(task, r) for task in dataset.tasks for r in range(config.repeats)]
+        self.parameters = np.stack([dataset.task(task).parameters for task, _ in self.rows])
+        self.budget = config.episodes * family.horizon
+        self.inference_after = config.prior_episodes * family.horizon
+        self.buffer = ContextBuffer(len(self.rows), self.budget, dataset.dims)
+        self.z = np.tile(z0, (len(self.rows), 1))
+        self.steps = np.zeros(len(self.rows), int)
+        self.explored = np.zeros(len(self.rows), int)
+        self._last = np.zeros(len(self.rows))
+        self._first = np.full(len(self.rows), np.nan)
+        self._behind_z = np.zeros(len(self.rows), int)
+        self._context_used = np.zeros(len(self.rows), int)
+        self._name, self._seed, self._round = name, seed, 0
+
+    def active(self) -> np.ndarray:
+        """Rows that still have evaluation steps to go."""
+        return np.flatnonzero(self.steps < self.budget)
+
+    def draw(self, purpose: str, row: int) -> np.random.Generator:
+        """Randomness at the address (seed, protocol, purpose, task, repeat, round)."""
+        stream = f"{self._name}-{purpose}"
+        return rng.generator(self._seed, stream, *self.rows[row], self._round)
+
+    def seeds(self, purpose: str) -> list[int]:
+        """A reset seed per row."""
+        return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
+
+    def infer(self, rows: np.ndarray) -> None:
+        """Replace the z of these rows by what their contexts say."""
+        z = self.agent.encode(self.buffer.context())
+        self.z[rows] = z[rows]
+        self._behind_z[rows] = self.buffer.count[rows]
+
+    def evaluate(self) -> Episodes:
+        """Run one deterministic episode per row and book it for the active ones."""
+        episodes = self._run(
+            lambda observation, t: self.agent.act(observation, self.z), self.seeds("reset")
+        )
+        rows = self.active()
+        returns = episodes.reward.sum(axis=1, dtype=np.float64)
+        self._last[rows] = returns[rows]
+        self._context_used[rows] = self._behind_z[rows]
+        self._first = np.where(np.isnan(self._first), returns, self._first)
+        self.steps[rows] += episodes.length[rows]
+        self._round += 1
+        return episodes
+
+    def explore(self) -> None:
+        """Add at least one horizon of stochastic transitions to each active row's context."""
+        rows, gathered = self.active(), np.zeros(len(self.rows), int)
+        attempt = 0
+        while (unfinished := rows[gathered[rows] < self.family.horizon]).size:
+            episodes = self._run(*self._explorer(attempt))
+            self.buffer.add_episodes(episodes, unfinished)
+            gathered[unfinished] += episodes.length[unfinished]
+            self.explored[unfinished] += episodes.length[unfinished]
+            attempt += 1
+
+    def _explorer(self, attempt: int):
+        shape = (self.family.horizon, self.family.action_dim)
+        draws = [self.draw(f"explore-{attempt}", i) for i in range(len(self.rows))]
+        seeds = [int(d.integers(2**31)) for d in draws]
+        uniform = np.stack([d.uniform(-1, 1, shape) for d in draws]).astype(np.float32)
+        keys = jax.vmap(jax.random.key)(np.array([d.integers(2**31) for d in draws], np.uint32))
+        fold = jax.vmap(jax.random.fold_in, in_axes=(0, None))
+
+        def policy(observation: np.ndarray, t: int) -> np.ndarray:
+            # The counter starts anew at the evaluation steps so far in every exploration episode.
+            random = (self.steps + t) * 2 < self.budget
+            sampled = self.agent.explore(observation, self.z, fold(keys, t))
+            return np.where(random[:, None], uniform[:, t], sampled)
+
+        return policy, seeds
+
+    def _run(self, policy, seeds: list[int]) -> Episodes:
+        episodes = rollout(self.family, self.parameters, policy, seeds)
+        if episodes.diverged.any():
+            task, repeat = self.rows[int(np.flatnonzero(episodes.diverged)[0])]
+            raise SimulationError(
+                f"the simulation of {self.family.name} task {task} (repeat {repeat}) diverged "
+                f"during {self._name} evaluation"
+            )
+        return episodes
+
+    def result(self) -> ProtocolResult:
+        """What was measured."""
+        shape = (-1, self.config.repeats)
+        return ProtocolResult(
+            self._last.reshape(shape),
+            self._first.reshape(shape),
+            self._context_used.reshape(shape),
+            (self.steps + self.explored).reshape(shape),
+        )
+
+
+def offline(trial: Trial) -> None:
+    """Contexts from the task's own dataset."""
+    while (rows := trial.active()).size:
+        for row in rows:
+            data = trial.dataset.task(trial.rows[row][0])
+            draw = trial.draw("context", row)
+            which = draw.integers(len(data.steps), size=trial.family.horizon)
+            trial.buffer.add(row, data.transitions(which))
+        trial.infer(rows)
+        trial.evaluate()
+
+
+def online(trial: Trial) -> None:
+    """Contexts from the agent's own episodes, starting with z0."""
+    while (rows := trial.active()).size:
+        trial.buffer.add_episodes(trial.evaluate(), rows)
+        trial.infer(rows[trial.steps[rows] >= trial.inference_after])
+
+
+def non_prior(trial: Trial) -> None:
+    """Contexts from exploration that knows nothing of the task at first."""
+    while (rows := trial.active()).size:
+        # Inference precedes the next exploration block: the last block is never used.
+        trial.explore()
+        trial.evaluate()
+        trial.infer(rows[trial.steps[rows] >= trial.inference_after])
+
+
+PROTOCOLS: dict[str, Callable[[Trial], None]] = {
+    "offline": offline,
+    "online": online,
+    "non-prior": non_prior,
+}

@@ -1,0 +1,121 @@
+"""The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from ertrl import store
+from ertrl.data import Dataset, Sampler
+from ertrl.errors import Interrupted, TrainingDiverged
+from ertrl.evaluation import Agent, evaluate_agent, summarise
+from ertrl.learners import Metrics
+from ertrl.progress import Meter, ProgressStyle
+from ertrl.training.run import MetricsLog, Run
+from ertrl.training.update import TrainState, init, make_chunk
+
+
+def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
+    """Train a run to its end, from wherever it stands."""
+    with store.exclusive(run.path), _signals() as stop_signal:
+        _train(run, dataset, progress, stop_signal)
+    return run
+
+
+def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: list[int]) -> None:
+    config = run.config
+    state, log_bytes = _restore(run, dataset)
+    step = int(state.step)
+    log = MetricsLog(run, log_bytes)
+    sampler = Sampler(
+        dataset, config.sampling, run.learner.extra_batches(config.learner), config.seed
+    )
+    chunk = make_chunk(run.method, run.learner, config)
+    size = config.updates_per_call
+    label = f"train {run.spec['method']} seed {config.seed}"
+    with Meter(label, config.updates, start=step, style=progress) as meter:
+        meter.update(step)
+        batches = sampler.batches(step, size) if step < config.updates else None
+        note = ""
+        while step < config.updates:
+            state, pending = chunk(state, batches)
+            # The device works on this chunk while the host gathers the next one.
+            if step + size < config.updates:
+                batches = sampler.batches(step + size, size)
+            metrics = {name: np.asarray(values) for name, values in pending.items()}
+            _check_finite(metrics, step, run)
+            step += size
+            log.write({"kind": "train", "step": step, **_means(metrics)})
+            evaluated = step % config.evaluate_every == 0 or step == config.updates
+            if evaluated:
+                agent = Agent(run.method, run.learner, config, state.method, state.learner)
+                result = evaluate_agent(agent, dataset, step=step, run=run.name)
+                store.write_json(run.evaluation_path(step), result)
+                scores = summarise(result)
+                log.write({"kind": "evaluation", "step": step, **scores})
+                note = ", ".join(
+                    f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
+                )
+            stopping = bool(stop_signal)
+            if step % config.checkpoint_every == 0 or step == config.updates or stopping:
+                run.save(state, log.flush())
+            meter.update(step, note)
+            if stopping and step < config.updates:
+                log.close()
+                raise Interrupted(
+                    f"stopped at update {step} of {config.updates}; the state is saved. "
+                    f"Go on with `ertrl train {run.path}`.",
+                    stop_signal[0],
+                )
+    log.close()
+
+
+def _restore(run: Run, dataset: Dataset) -> tuple[TrainState, int]:
+    state = init(run.method, run.learner, run.config, dataset.dims)
+    if not run.checkpoint_steps():
+        return state, 0
+    return run.load(state)
+
+
+def _means(metrics: Metrics) -> dict[str, float]:
+    return {name: float(np.mean(values, dtype=np.float64)) for name, values in metrics.items()}
+
+
+def _check_finite(metrics: Metrics, step: int, run: Run) -> None:
+    bad = [
+        (int(np.argmin(np.isfinite(v))), name)
+        for name, v in metrics.items()
+        if not np.isfinite(v).all()
+    ]
+    if bad:
+        offset, name = min(bad)
+        kept = run.checkpoint_steps()
+        raise TrainingDiverged(
+            f"{run.name}: {name} became {metrics[name][offset]} at update {step + offset + 1}. "
+            f"The last good checkpoint is at update {kept[-1] if kept else 0}. A smaller learning "
+            "rate or checking the dataset's rewards (`ertrl verify`) usually helps."
+        )
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+
+    def note(number, frame):
+        received.append(number)
+        signal.signal(number, previous[number])
+
+    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+

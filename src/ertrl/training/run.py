@@ -1,0 +1,179 @@
+"""A run on disk: what it is, how far it is, what it measured.
+
+    runs/point-robot-er-trl-td3bc-s0-1a2b3c4d5e/
+      config.json                what determines the run, sealed
+      metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
+      checkpoints/00001000.*     safetensors and its sealed description
+      evaluations/00005000.json  per-task returns of all protocols, sealed
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ertrl import store
+from ertrl.config import TrainConfig, fingerprint, replace_from_json, to_json
+from ertrl.data import Dataset
+from ertrl.errors import CorruptFileError, RunError
+from ertrl.learners import get_learner
+from ertrl.methods import get_method
+from ertrl.provenance import provenance
+from ertrl.training.update import TrainState
+
+KEPT_CHECKPOINTS = 2
+
+
+class Run:
+    """A run directory."""
+
+    def __init__(self, path: str | Path):
+        """Open an existing run."""
+        self.path = Path(path)
+        if not (self.path / "config.json").exists():
+            raise RunError(
+                f"{self.path} is not a run: it has no config.json. "
+                "Start one with `ertrl train METHOD --data DIR`."
+            )
+        self.spec = store.read_json(self.path / "config.json")
+        self.method = get_method(self.spec["method"])
+        self.learner = get_learner(self.spec["learner"])
+        self.family: str = self.spec["family"]
+        blank = TrainConfig(method=self.method.config(), learner=self.learner.config())
+        self.config = replace_from_json(blank, self.spec["config"])
+
+    @property
+    def name(self) -> str:
+        """The run's identity, also its directory name."""
+        return self.path.name
+
+    @classmethod
+    def create(
+        cls,
+        root: str | Path,
+        dataset: Dataset,
+        method: str,
+        learner: str,
+        config: TrainConfig,
+        profile: str,
+    ) -> "Run":
+        """Open the run of this configuration, making its directory if it is new."""
+        config.validate()
+        identity = {
+            "family": dataset.family,
+            "dataset": dataset.fingerprint,
+            "method": method,
+            "learner": learner,
+            "config": to_json(config),
+        }
+        name = f"{dataset.family}-{method}-{learner}-s{config.seed}-{fingerprint(identity)}"
+        path = Path(root) / name
+        if not (path / "config.json").exists():
+            spec = {
+                **identity,
+                "dataset_path": str(dataset.path.resolve()),
+                "profile": profile,
+                "provenance": provenance(),
+            }
+            store.write_json(path / "config.json", spec)
+        return cls(path)
+
+    def open_dataset(self, path: str | Path | None = None) -> Dataset:
+        """The dataset the run was trained on; `path` where it has moved."""
+        dataset = Dataset(path or self.spec["dataset_path"])
+        if dataset.fingerprint != self.spec["dataset"]:
+            raise RunError(
+                f"{dataset.path} (content {dataset.fingerprint}) is not the dataset that "
+                f"{self.name} was trained on (content {self.spec['dataset']}); "
+                "give the right one with --data"
+            )
+        return dataset
+
+    # --- checkpoints ---
+
+    def checkpoint_steps(self) -> list[int]:
+        """Updates at which a complete checkpoint exists, oldest first."""
+        return sorted(int(p.stem) for p in (self.path / "checkpoints").glob("[0-9]*.json"))
+
+    def save(self, state: TrainState, metrics_bytes: int) -> None:
+        """Write a checkpoint, then drop old ones. It counts from its description on."""
+        step = int(state.step)
+        blob = store.tree_to_bytes(state)
+        stem = self.path / "checkpoints" / f"{step:08d}"
+        store.write_bytes(stem.with_suffix(".safetensors"), blob)
+        description = {
+            "step": step,
+            "run": self.name,
+            "weights_sha256": store.sha256(blob),
+            "metrics_bytes": metrics_bytes,
+        }
+        store.write_json(stem.with_suffix(".json"), description)
+        for old in self.checkpoint_steps()[:-KEPT_CHECKPOINTS]:
+            for suffix in (".json", ".safetensors"):
+                (self.path / "checkpoints" / f"{old:08d}{suffix}").unlink(missing_ok=True)
+
+    def load(self, like: TrainState, step: int | None = None) -> tuple[TrainState, int]:
+        """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
+        steps = self.checkpoint_steps()
+        if not steps:
+            raise RunError(f"{self.path} has no checkpoint yet; train it first")
+        if step is not None and step not in steps:
+            raise RunError(f"{self.path} has checkpoints at updates {steps}, not at {step}")
+        stem = self.path / "checkpoints" / f"{steps[-1] if step is None else step:08d}"
+        description = store.read_json(stem.with_suffix(".json"))
+        weights = stem.with_suffix(".safetensors")
+        if description["run"] != self.name:
+            raise CorruptFileError(f"{weights} belongs to run {description['run']}")
+        blob = store.read_bytes(weights)
+        if store.sha256(blob) != description["weights_sha256"]:
+            raise CorruptFileError(f"{weights} is damaged: its SHA-256 differs from the recorded one")
+        return store.tree_from_bytes(blob, like, weights), description["metrics_bytes"]
+
+    # --- metrics and evaluations ---
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All complete lines of metrics.jsonl."""
+        try:
+            lines = (self.path / "metrics.jsonl").read_text().split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+    def evaluation_steps(self) -> list[int]:
+        """Updates at which an evaluation exists, oldest first."""
+        return sorted(int(p.stem) for p in (self.path / "evaluations").glob("[0-9]*.json"))
+
+    def evaluation(self, step: int | None = None) -> dict[str, Any]:
+        """An evaluation, the newest by default."""
+        steps = self.evaluation_steps()
+        if not steps:
+            raise RunError(f"{self.path} has no evaluation yet; run `ertrl evaluate {self.path}`")
+        return store.read_json(self.evaluation_path(steps[-1] if step is None else step))
+
+    def evaluation_path(self, step: int) -> Path:
+        """Where the evaluation after `step` updates lives."""
+        return self.path / "evaluations" / f"{step:08d}.json"
+
+
+class MetricsLog:
+    """metrics.jsonl, cut back on resume to what the checkpoint knows."""
+
+    def __init__(self, run: Run, keep_bytes: int):
+        """Continue after `keep_bytes` bytes."""
+        self._file = open(run.path / "metrics.jsonl", "ab")  # noqa: SIM115
+        self._file.truncate(keep_bytes)
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Append one line."""
+        self._file.write((json.dumps(line, allow_nan=False) + "\n").encode())
+
+    def flush(self) -> int:
+        """Bring all lines to the disk; returns the file's length."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.flush()
+        self._file.close()

@@ -1,0 +1,70 @@
+"""The numerical core of meta-training: pure, compiled once, many steps per call."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import Array, Int
+
+from ertrl import rng
+from ertrl.config import TrainConfig
+from ertrl.learners import Learner, Metrics
+from ertrl.methods import Method
+from ertrl.types import Context, Dims, TaskBatch
+
+
+class TrainState(NamedTuple):
+    """Everything that must survive a crash."""
+
+    method: Any
+    learner: Any
+    step: Int[Array, ""]
+    """Updates done so far."""
+
+
+def init(method: Method, learner: Learner, config: TrainConfig, dims: Dims) -> TrainState:
+    """Fresh networks, addressed by the seed."""
+    return TrainState(
+        method.init(config.method, dims, rng.key(config.seed, "init-method")),
+        learner.init(
+            config.learner,
+            dims,
+            config.method.encoder.latent_dim,
+            rng.key(config.seed, "init-learner"),
+        ),
+        jax.numpy.zeros((), jax.numpy.int32),
+    )
+
+
+def update(
+    method: Method, learner: Learner, config: TrainConfig, state: TrainState, batch: TaskBatch
+) -> tuple[TrainState, Metrics]:
+    """One meta-training step. z is inferred once and shared by learner and method.
+
+    The learner sees z as a constant and hands back its critic's gradient at z; whether the
+    encoder follows that gradient is the method's decision.
+    """
+    key = jax.random.fold_in(rng.key(config.seed, "update"), state.step)
+    method_key, learner_key = jax.random.split(key)
+    first = Context(*(x[:, 0] for x in batch.context))
+    z = method.encode(config.method, state.method, first)
+    learned = learner.update(
+        config.learner, state.learner, batch.rl, batch.more_rl, z, learner_key
+    )
+    method_state, metrics = method.update(
+        config.method, state.method, batch, learned.z_gradient, method_key
+    )
+    return TrainState(method_state, learned.state, state.step + 1), metrics | learned.metrics
+
+
+def make_chunk(
+    method: Method, learner: Learner, config: TrainConfig
+) -> Callable[[TrainState, TaskBatch], tuple[TrainState, Metrics]]:
+    """Compile a run over stacked batches [K, ...]; metrics come back as [K] each."""
+
+    def chunk(state: TrainState, batches: TaskBatch):
+        return jax.lax.scan(
+            lambda state, batch: update(method, learner, config, state, batch), state, batches
+        )
+
+    return jax.jit(chunk)
