@@ -52,7 +52,7 @@ class PointRobot(Family):
         angles = np.concatenate([train, between, -beyond, np.pi + beyond])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
-    def simulate(self, parameters: np.ndarray) -> Simulation:
+    def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         """All tasks move alike."""
         return PointSimulation(np.zeros((len(parameters), 2)))
 
@@ -86,7 +86,7 @@ class PointRobotWind(Family):
         ring = 0.065 * ring / np.abs(ring).max(axis=1, keepdims=True)
         return np.concatenate([inside[~held_out], inside[held_out], ring])
 
-    def simulate(self, parameters: np.ndarray) -> Simulation:
+    def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         """The drift is the task."""
         return PointSimulation(np.asarray(parameters, np.float64))
 
