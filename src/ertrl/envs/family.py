@@ -102,6 +102,8 @@ class Family(ABC):
     """As on the command line: 'point-robot'."""
     summary: ClassVar[str]
     observation_dim: int
+    layout: tuple[tuple[str, int], ...]
+    """The parts of an observation in order: (name, how many numbers)."""
     action_dim: ClassVar[int]
     horizon: ClassVar[int]
     parameter_names: ClassVar[tuple[str, ...]]
