@@ -119,7 +119,8 @@ class MujocoSimulation(Simulation):
     def step(self, action: np.ndarray) -> Step:
         """Hold the action for `frame_skip` physics steps."""
         before = self.position()
-        self._ctrl[:] = self.control_limit * np.clip(action, -1, 1)
+        self._ctrl[:] = np.clip(action, -1, 1)
+        self._ctrl *= self.control_limit
         try:
             self._batch.step(nstep=self.frame_skip)
         except (
