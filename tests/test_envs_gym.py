@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from ertrl.envs import FamilyEnv, FamilyVectorEnv, env_id, family_names, make_family
+from ertrl.envs.render import RenderError, can_render
 from ertrl.errors import ConfigError
 
 
@@ -19,7 +20,7 @@ def test_gymnasium_finds_nothing_to_complain_about(name):
     env = gymnasium.make(env_id(name), task=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(env.unwrapped, skip_render_check=True)
+        check_env(env.unwrapped, skip_render_check=not can_render())
 
 
 def test_import_registers_without_jax_and_mujoco():
@@ -104,3 +105,10 @@ def test_bad_vector_requests_are_refused_with_a_reason():
         FamilyEnv("point-robot", wind=1)
     with pytest.raises(ConfigError, match="for a family given by name"):
         FamilyEnv(make_family("point-robot"), split="paper")
+
+
+def test_families_without_a_picture_say_so():
+    env = FamilyEnv("point-robot")
+    assert env.metadata["render_modes"] == []
+    with pytest.raises(RenderError, match="point-robot has no picture"):
+        env.render()

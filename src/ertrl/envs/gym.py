@@ -19,7 +19,8 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ertrl.envs.family import Family
+from ertrl.envs.family import Family, Option
+from ertrl.envs.physics import MujocoSimulation
 from ertrl.envs.registry import family_names, make_family
 from ertrl.errors import ConfigError
 
@@ -55,7 +56,7 @@ def _spaces(family: Family) -> tuple[Box, Box]:
     )
 
 
-def _family(family: str | Family, options: dict[str, Any]) -> Family:
+def _family(family: str | Family, options: dict[str, Option]) -> Family:
     if isinstance(family, str):
         return make_family(family, **options)
     if options:
@@ -74,15 +75,32 @@ def _warn_of_divergence(family: Family, rows: str) -> None:
 class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """One task of a family. `gymnasium.make` adds the family's time limit."""
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it so)
+    metadata: dict[str, Any] = {  # noqa: RUF012 (Gymnasium declares it so)
+        "render_modes": ["rgb_array"],
+        "render_fps": 20,
+    }
 
-    def __init__(self, family: str | Family, task: Task = 0, render_mode: None = None, **options):
-        """`task` is an index of the table or parameters of one's own."""
+    def __init__(
+        self,
+        family: str | Family,
+        task: Task = 0,
+        render_mode: str | None = None,
+        **options: Option,
+    ):
+        """`task` is an index of the table or parameters of one's own.
+
+        The render mode "rgb_array" is for MuJoCo families and needs EGL or OSMesa.
+        """
         self.family = _family(family, options)
         self.parameters = self.family.task_parameters(task)
         self.observation_space, self.action_space = _spaces(self.family)
         self.render_mode = render_mode
-        self._simulation = self.family.simulate(self.parameters[None])
+        self._simulation = self.family.simulate(self.parameters[None], threads=1)
+        self._painter = None
+        if isinstance(self._simulation, MujocoSimulation):
+            self.metadata = {**self.metadata, "render_fps": round(1 / self._simulation.dt)}
+        else:
+            self.metadata = {"render_modes": []}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -107,6 +125,22 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         }
         return step.observation[0], float(reward), bool(step.terminated[0]), diverged, info
 
+    def render(self) -> np.ndarray:
+        """A picture [height, width, 3] of the current state."""
+        from ertrl.envs.render import Painter, drawable  # graphics load only where asked for
+
+        model, data = drawable(self.family, self._simulation).snapshot(0)
+        if self._painter is None:
+            self._painter = Painter(model)
+        names = self.family.parameter_names
+        return self._painter.draw(data, dict(zip(names, self.parameters.tolist(), strict=True)))
+
+    def close(self) -> None:
+        """Free the graphics memory."""
+        if self._painter is not None:
+            self._painter.close()
+            self._painter = None
+
 
 class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     """Many (task, episode) pairs on one simulation, row by row what `SyncVectorEnv` would give.
@@ -126,7 +160,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         task: Task = 0,
         tasks: Sequence[Task] | None = None,
         max_episode_steps: int | None = None,
-        **options,
+        **options: Option,
     ):
         """All rows get `task`, or row i gets `tasks[i]`."""
         self.family = _family(family, options)

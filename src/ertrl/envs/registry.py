@@ -1,10 +1,9 @@
 """Families by name."""
 
 from functools import cache
-from typing import Any
 
 from ertrl.envs import families
-from ertrl.envs.family import Family
+from ertrl.envs.family import Family, Option
 from ertrl.errors import ConfigError, unknown
 from ertrl.plugins import discover
 
@@ -19,7 +18,7 @@ def family_names() -> list[str]:
     return sorted(_families())
 
 
-def make_family(name: str, **options: Any) -> Family:
+def make_family(name: str, **options: Option) -> Family:
     """Make the family of that name; `options` change what the family allows to change."""
     if name not in _families():
         raise ConfigError(unknown("family", name, _families()))
