@@ -94,7 +94,7 @@ class Painter:
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING.value
         self._camera.trackbodyid = model.body("torso").id
-        self._camera.distance, self._camera.azimuth, self._camera.elevation = 4.0, 90, -15
+        self._camera.distance, self._camera.azimuth, self._camera.elevation = 3.0, 100, -20
         self._shape = (height, width, 3)
 
     def draw(self, data: Data, parameters: dict[str, float] | None = None) -> np.ndarray:
