@@ -140,6 +140,8 @@ def test_splits_hold_held_out_tasks_inside_and_others_outside(family):
 
 @every_family
 def test_options_survive_json(family):
+    described = json.loads(json.dumps(family.describe()))
+    assert described == family.describe()
     again = make_family(family.name, **json.loads(json.dumps(family.options)))
     assert again.options == family.options
     np.testing.assert_array_equal(again.parameters, family.parameters)
@@ -156,8 +158,11 @@ def test_wrong_options_are_refused_with_a_reason():
         make_family("hoper-mass")
     with pytest.raises(ConfigError, match="mass_factor must be positive, got -1"):
         hopper_walker.HopperMass().simulate(np.array([[1.0], [-1.0]]))
+    simulation = make_family("hopper-mass").simulate(np.ones((2, 1)))
     with pytest.raises(ConfigError, match="2 rows to reset but 1 seeds"):
-        make_family("hopper-mass").simulate(np.ones((2, 1))).reset([1])
+        simulation.reset([1])
+    with pytest.raises(ConfigError, match=r"expected actions \(2, 3\), got \(2, 1\)"):
+        simulation.step(np.zeros((2, 1)))
 
 
 def test_every_task_belongs_to_a_group():

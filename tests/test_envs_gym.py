@@ -81,6 +81,19 @@ def test_time_limit_truncates_and_the_row_restarts_in_the_next_step():
     assert not info["_outcome"].any()
 
 
+def test_options_of_the_family_and_of_the_time_limit_reach_the_environments():
+    env = gymnasium.make(env_id("ant-dir"), task=49, split="released", observation_dim=27)
+    assert env.observation_space.shape == (27,)
+    assert env.spec.max_episode_steps == 200
+    many = gymnasium.make_vec(
+        env_id("point-robot"), num_envs=2, tasks=[1, [0.5, 0.5]], max_episode_steps=-1
+    )
+    many.reset(seed=np.int64(3))
+    for _ in range(50):
+        *_, truncated, _ = many.step(np.zeros((2, 2), np.float32))
+        assert not truncated.any()
+
+
 def test_info_tells_the_task_and_what_happened():
     env = gymnasium.make(env_id("point-robot"), task=[0.3, 0.9])
     _, info = env.reset(seed=0)

@@ -1,7 +1,9 @@
 """How fast the families simulate, next to Gymnasium's own environment of the same robot."""
 
+import platform
 import time
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from statistics import median
 from typing import Any
 
@@ -57,7 +59,15 @@ def benchmark(
                 "ratio": median(f / s for f, s in zip(fast, slow, strict=True)),
                 "ratios": [f / s for f, s in zip(fast, slow, strict=True)],
             }
-    return {"threads": threads, "batch": batch, "rounds": rounds, "families": results}
+    return {
+        "threads": threads,
+        "batch": batch,
+        "rounds": rounds,
+        "seconds": seconds,
+        "versions": {name: metadata.version(name) for name in ("gymnasium", "mujoco", "numpy")},
+        "machine": {"cores": available_cores(), "system": platform.platform()},
+        "families": results,
+    }
 
 
 def _rate(advance: Callable[[], None], steps: int, seconds: float) -> float:

@@ -16,7 +16,7 @@ so that families whose tasks differ only in reward can have their transitions re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -148,6 +148,23 @@ class Family(ABC):
     def n_tasks(self) -> int:
         """How many tasks the table has."""
         return len(self.parameters)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything about the family that is not physics, ready for JSON."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "observation_dim": self.observation_dim,
+            "layout": [list(part) for part in self.layout],
+            "action_dim": self.action_dim,
+            "horizon": self.horizon,
+            "varies": self.varies,
+            "options": self.options,
+            "choices": {option: list(values) for option, values in self.choices.items()},
+            "parameter_names": list(self.parameter_names),
+            "parameters": self.parameters.tolist(),
+            "split": {group: list(tasks) for group, tasks in self.split.groups().items()},
+        }
 
     def task_parameters(self, task: int | Sequence[float] | np.ndarray) -> np.ndarray:
         """Parameters of a task of the table, or one's own, checked."""

@@ -9,6 +9,7 @@ A simulation that diverged cannot go on: its episode is truncated with `info["di
 a warning, and its last transition is not to be learned from.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -176,7 +177,8 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.single_observation_space, self.single_action_space = _spaces(self.family)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._limit = max_episode_steps or self.family.horizon
+        limit = self.family.horizon if max_episode_steps is None else max_episode_steps
+        self._limit = math.inf if limit == -1 else limit  # -1 is Gymnasium's word for no limit
         self._simulation = self.family.simulate(self.parameters)
         self._random = [seeding.np_random()[0] for _ in tasks]
         self._elapsed = np.zeros(self.num_envs, int)
@@ -189,7 +191,10 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         options: dict[str, Any] | None = None,
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start all rows: row i from seed + i, or from seed[i]."""
-        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
+        if isinstance(seed, (int, np.integer)):
+            seeds = [int(seed) + row for row in range(self.num_envs)]
+        else:
+            seeds = seed
         if seeds is not None:
             if len(seeds) != self.num_envs:
                 raise ConfigError(f"{len(seeds)} seeds for {self.num_envs} rows")
@@ -199,7 +204,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._elapsed[:] = 0
         self._ended[:] = False
         observation = self._restart(np.arange(self.num_envs))
-        return observation, self._info(np.ones(self.num_envs, bool))
+        return observation, self._info()
 
     def step(
         self, actions: np.ndarray
@@ -220,8 +225,8 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._ended = terminated | truncated
         if diverged.any():
             _warn_of_divergence(self.family, f" in rows {np.flatnonzero(diverged).tolist()}")
-        info = self._info(np.ones(self.num_envs, bool))
-        info |= {"outcome": np.where(going[:, None], step.outcome, 0), "_outcome": going.copy()}
+        outcome = np.where(going[:, None], step.outcome, 0)
+        info = self._info() | {"outcome": outcome, "_outcome": going}
         info |= {"diverged": diverged, "_diverged": going.copy()}
         return observation, np.where(going, reward, 0.0), terminated, truncated, info
 
@@ -230,8 +235,9 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         seeds = [_simulation_seed(self._random[row]) for row in rows]
         return self._simulation.reset(seeds, rows)
 
-    def _info(self, present: np.ndarray) -> dict[str, Any]:
-        return {"parameters": self.parameters.copy(), "_parameters": present}
+    def _info(self) -> dict[str, Any]:
+        everywhere = np.ones(self.num_envs, bool)
+        return {"parameters": self.parameters.copy(), "_parameters": everywhere}
 
 
 register_envs()

@@ -118,6 +118,8 @@ class MujocoSimulation(Simulation):
 
     def step(self, action: np.ndarray) -> Step:
         """Hold the action for `frame_skip` physics steps."""
+        if np.shape(action) != self._ctrl.shape:
+            raise ConfigError(f"expected actions {self._ctrl.shape}, got {np.shape(action)}")
         before = self.position()
         self._ctrl[:] = np.clip(action, -1, 1)
         self._ctrl *= self.control_limit
