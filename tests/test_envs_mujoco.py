@@ -294,4 +294,5 @@ def test_benchmark_compares_with_gymnasium():
     assert hopper["gymnasium"] == "Hopper-v5"
     assert hopper["ratio"] > 0
     assert len(hopper["ratios"]) == 2
-    assert set(result["families"]["point-robot"]) == {"steps_per_second"}
+    assert 0 < hopper["cores_used"] < 1.5
+    assert set(result["families"]["point-robot"]) == {"steps_per_second", "cores_used"}

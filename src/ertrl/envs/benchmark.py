@@ -39,6 +39,8 @@ def benchmark(
 
     Each round times Gymnasium and then the batch, so that both see the same load of the machine;
     the ratio is the median over rounds. Families without a twin in Gymnasium have none.
+    `cores_used` tells how many cores the batch got: fewer than `threads` means that other programs
+    were running, and that the ratio is too low.
     """
     threads = threads or available_cores()
     results = {}
@@ -46,12 +48,14 @@ def benchmark(
         family = make_family(name)
         batched = _batched(family, batch, threads)
         twin = _gymnasium(family) if name in TWINS else None
-        fast, slow = [], []
+        fast, slow, cores = [], [], []
         for _ in range(rounds):
             if twin is not None:
-                slow.append(_rate(twin, 1, seconds))
-            fast.append(_rate(batched, batch, seconds))
-        results[name] = {"steps_per_second": median(fast)}
+                slow.append(_rate(twin, 1, seconds)[0])
+            rate, used = _rate(batched, batch, seconds)
+            fast.append(rate)
+            cores.append(used)
+        results[name] = {"steps_per_second": median(fast), "cores_used": median(cores)}
         if twin is not None:
             results[name] |= {
                 "gymnasium": TWINS[name][0],
@@ -70,13 +74,13 @@ def benchmark(
     }
 
 
-def _rate(advance: Callable[[], None], steps: int, seconds: float) -> float:
-    """Control steps per second when every call does that many."""
-    calls, start = 0, time.perf_counter()
+def _rate(advance: Callable[[], None], steps: int, seconds: float) -> tuple[float, float]:
+    """Control steps per second when every call does that many, and cores used on average."""
+    calls, start, cpu = 0, time.perf_counter(), time.process_time()
     while (elapsed := time.perf_counter() - start) < seconds:
         advance()
         calls += 1
-    return calls * steps / elapsed
+    return calls * steps / elapsed, (time.process_time() - cpu) / elapsed
 
 
 def _batched(family: Family, batch: int, threads: int) -> Callable[[], None]:
