@@ -7,9 +7,12 @@ which tasks or episodes are processed changes nothing.
 
 import hashlib
 import zlib
+from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
+
+if TYPE_CHECKING:
+    import jax
 
 
 def generator(seed: int, name: str, *index: int) -> np.random.Generator:
@@ -19,6 +22,8 @@ def generator(seed: int, name: str, *index: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key, np.uint64)))
 
 
-def key(seed: int, name: str) -> jax.Array:
+def key(seed: int, name: str) -> "jax.Array":
     """Make the JAX key at the address (seed, name); fold in a step to go on."""
+    import jax  # here, so that simulating needs no JAX
+
     return jax.random.fold_in(jax.random.key(seed), zlib.crc32(name.encode()))

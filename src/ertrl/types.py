@@ -6,9 +6,15 @@ Axis letters, used in every annotation:
     O observation    A action    Z task representation    P task parameters
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+if TYPE_CHECKING:
+    from jax import Array
+else:
+    Array = Any  # annotations alone do not need JAX, and importing it takes half a second
 
 
 class Dims(NamedTuple):
@@ -53,13 +59,13 @@ class TaskBatch(NamedTuple):
 class Episodes(NamedTuple):
     """Whole episodes side by side, observations stored once."""
 
-    observation: Float[Array, "N L1 O"]
-    action: Float[Array, "N L A"]
-    reward: Float[Array, "N L"]
-    length: Int[Array, "N"]
-    terminated: Bool[Array, "N"]
+    observation: Float[np.ndarray, "N L1 O"]
+    action: Float[np.ndarray, "N L A"]
+    reward: Float[np.ndarray, "N L"]
+    length: Int[np.ndarray, "N"]
+    terminated: Bool[np.ndarray, "N"]
     """The episode ended in a terminal state after `length` steps."""
-    truncated: Bool[Array, "N"]
+    truncated: Bool[np.ndarray, "N"]
     """The episode was cut by the time limit."""
-    diverged: Bool[Array, "N"]
+    diverged: Bool[np.ndarray, "N"]
     """The simulation blew up: nothing of this episode is to be used."""

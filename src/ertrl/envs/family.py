@@ -14,17 +14,21 @@ so that families whose tasks differ only in reward can have their transitions re
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, unknown
 
 GROUPS = ("train", "test-id", "test-ood")
-"""Training tasks, held-out tasks of the same distribution, tasks outside of it."""
+"""Training tasks, held-out tasks of the same distribution, tasks outside of it.
+
+A split may have a fourth group, "test-extreme": tasks still further out."""
+
+Option = bool | int | float | str
 
 
 @dataclass(frozen=True)
@@ -34,20 +38,25 @@ class Split:
     train: tuple[int, ...]
     test_id: tuple[int, ...]
     test_ood: tuple[int, ...]
+    test_extreme: tuple[int, ...] = ()
 
     def __post_init__(self):
         """Groups are disjoint: a test task never trains."""
-        everything = [*self.train, *self.test_id, *self.test_ood]
+        everything = [task for tasks in self.groups().values() for task in tasks]
         if len(set(everything)) != len(everything):
             raise ConfigError("a task stands in two groups of the split; groups must be disjoint")
 
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """Group name -> task indices, in the order of GROUPS."""
-        return dict(zip(GROUPS, (self.train, self.test_id, self.test_ood), strict=True))
+        """Group name -> task indices, in the order of GROUPS; "test-extreme" only if it exists."""
+        groups = dict(zip(GROUPS, (self.train, self.test_id, self.test_ood), strict=True))
+        return groups | ({"test-extreme": self.test_extreme} if self.test_extreme else {})
 
     def group_of(self, task: int) -> str:
         """Name the group that holds this task."""
-        return next(name for name, tasks in self.groups().items() if task in tasks)
+        for name, tasks in self.groups().items():
+            if task in tasks:
+                return name
+        raise ConfigError(f"task {task} is in no group of the split")
 
 
 PAPER_SPLIT = Split(tuple(range(20)), tuple(range(20, 30)), tuple(range(30, 40)))
@@ -82,19 +91,40 @@ class Simulation(ABC):
 
 
 class Family(ABC):
-    """A family of related tasks. Instances are cheap; physics starts with `simulate`."""
+    """A family of related tasks. Instances are cheap; physics starts with `simulate`.
+
+    `choices` names what can be chosen about a family: option -> allowed values, the default first.
+    `options` says what was chosen, in full and ready for JSON; `make_family(family.name,
+    **family.options)` makes the same family again, so this is what a dataset has to record.
+    """
 
     name: ClassVar[str]
     """As on the command line: 'point-robot'."""
     summary: ClassVar[str]
-    observation_dim: ClassVar[int]
+    observation_dim: int
+    layout: tuple[tuple[str, int], ...]
+    """The parts of an observation in order: (name, how many numbers)."""
     action_dim: ClassVar[int]
     horizon: ClassVar[int]
     parameter_names: ClassVar[tuple[str, ...]]
     varies: ClassVar[Literal["reward", "dynamics"]]
     """What differs between tasks. Where it is the dynamics, a context must show next states."""
-    observation_bound: ClassVar[float] = np.inf
+    choices: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
+    options: dict[str, Option]
     split: Split = PAPER_SPLIT
+
+    def __init__(self, **options: Option):
+        """Unknown options and values are errors."""
+        for option, value in options.items():
+            if option not in self.choices:
+                if not self.choices:
+                    raise ConfigError(f"{self.name} has no options, got '{option}'")
+                raise ConfigError(unknown(f"option of {self.name}", option, self.choices))
+            # `1 in (True, False)` holds, but 1 would not be the same in JSON.
+            if not any(value == c and type(value) is type(c) for c in self.choices[option]):
+                allowed = ", ".join(map(repr, self.choices[option]))
+                raise ConfigError(f"{self.name}: {option} is one of {allowed}, got {value!r}")
+        self.options = {name: options.get(name, c[0]) for name, c in self.choices.items()}
 
     @property
     @abstractmethod
@@ -102,8 +132,13 @@ class Family(ABC):
         """The task table: row i holds the parameters of task i."""
 
     @abstractmethod
-    def simulate(self, parameters: Float[np.ndarray, "N P"]) -> Simulation:
-        """N simulations, row i with task parameters i."""
+    def simulate(
+        self, parameters: Float[np.ndarray, "N P"], threads: int | None = None
+    ) -> Simulation:
+        """N simulations, row i with task parameters i, on so many threads (default: all cores).
+
+        The number of threads changes the time it takes and nothing else.
+        """
 
     @abstractmethod
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -114,6 +149,23 @@ class Family(ABC):
         """How many tasks the table has."""
         return len(self.parameters)
 
+    def describe(self) -> dict[str, Any]:
+        """Everything about the family that is not physics, ready for JSON."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "observation_dim": self.observation_dim,
+            "layout": [list(part) for part in self.layout],
+            "action_dim": self.action_dim,
+            "horizon": self.horizon,
+            "varies": self.varies,
+            "options": self.options,
+            "choices": {option: list(values) for option, values in self.choices.items()},
+            "parameter_names": list(self.parameter_names),
+            "parameters": self.parameters.tolist(),
+            "split": {group: list(tasks) for group, tasks in self.split.groups().items()},
+        }
+
     def task_parameters(self, task: int | Sequence[float] | np.ndarray) -> np.ndarray:
         """Parameters of a task of the table, or one's own, checked."""
         if isinstance(task, (int, np.integer)):
@@ -122,7 +174,10 @@ class Family(ABC):
                     f"{self.name} has tasks 0 to {self.n_tasks - 1}, got task {int(task)}"
                 )
             return self.parameters[task]
-        own = np.asarray(task, np.float64)
+        try:
+            own = np.asarray(task, np.float64)
+        except (TypeError, ValueError):
+            own = np.array(np.nan)
         if own.shape != (len(self.parameter_names),) or not np.isfinite(own).all():
             raise ConfigError(
                 f"a task of {self.name} is {len(self.parameter_names)} finite numbers "

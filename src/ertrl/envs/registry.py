@@ -2,15 +2,15 @@
 
 from functools import cache
 
-import ertrl.envs
-from ertrl.envs.family import Family
+from ertrl.envs import families
+from ertrl.envs.family import Family, Option
 from ertrl.errors import ConfigError, unknown
 from ertrl.plugins import discover
 
 
 @cache
 def _families() -> dict[str, type[Family]]:
-    return {f.name: f for group in discover(ertrl.envs, "FAMILIES") for f in group}
+    return {f.name: f for group in discover(families, "FAMILIES") for f in group}
 
 
 def family_names() -> list[str]:
@@ -18,8 +18,8 @@ def family_names() -> list[str]:
     return sorted(_families())
 
 
-def make_family(name: str) -> Family:
-    """Make the family of that name."""
+def make_family(name: str, **options: Option) -> Family:
+    """Make the family of that name; `options` change what the family allows to change."""
     if name not in _families():
         raise ConfigError(unknown("family", name, _families()))
-    return _families()[name]()
+    return _families()[name](**options)

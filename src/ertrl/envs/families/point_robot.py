@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ertrl.envs.family import Family, Simulation, Step
+from ertrl.envs.grids import paper_line
 
 STEP_SIZE = 0.1
 
@@ -38,6 +39,7 @@ class PointRobot(Family):
     name = "point-robot"
     summary = "a point that must find its hidden goal on a half circle"
     observation_dim = 2
+    layout = (("position", 2),)
     action_dim = 2
     horizon = 20
     parameter_names = ("goal_x", "goal_y")
@@ -46,13 +48,10 @@ class PointRobot(Family):
     @cached_property
     def parameters(self) -> np.ndarray:
         """20 goals on the arc, 10 midway between two of them, 5 beyond each end of the arc."""
-        train = np.linspace(0, np.pi, 20)
-        between = (train[0:-1:2] + train[1::2]) / 2
-        beyond = np.pi / 4 * np.arange(1, 6) / 5
-        angles = np.concatenate([train, between, -beyond, np.pi + beyond])
+        angles = paper_line(0, np.pi, margin=np.pi / 4)
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
-    def simulate(self, parameters: np.ndarray) -> Simulation:
+    def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         """All tasks move alike."""
         return PointSimulation(np.zeros((len(parameters), 2)))
 
@@ -67,6 +66,7 @@ class PointRobotWind(Family):
     name = "point-robot-wind"
     summary = "a point that must reach one goal against an unknown wind"
     observation_dim = 2
+    layout = (("position", 2),)
     action_dim = 2
     horizon = 20
     parameter_names = ("drift_x", "drift_y")
@@ -86,7 +86,7 @@ class PointRobotWind(Family):
         ring = 0.065 * ring / np.abs(ring).max(axis=1, keepdims=True)
         return np.concatenate([inside[~held_out], inside[held_out], ring])
 
-    def simulate(self, parameters: np.ndarray) -> Simulation:
+    def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         """The drift is the task."""
         return PointSimulation(np.asarray(parameters, np.float64))
 

@@ -1,0 +1,57 @@
+"""A planar cheetah that must run at a hidden velocity."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ertrl.envs.grids import paper_line, released_line
+from ertrl.envs.physics import MujocoFamily, MujocoSimulation, join
+
+
+class CheetahSimulation(MujocoSimulation):
+    """Stock HalfCheetah."""
+
+    asset = "half_cheetah.xml"
+    frame_skip = 5
+    noise = 0.1
+    velocity_noise = "normal"
+
+    def __init__(self, size: int, threads: int | None = None):
+        """The position of the torso is part of the observation."""
+        super().__init__(size, threads)
+        self._torso = self.bind("xpos")[:, self.model.body("torso").id]
+
+    def observe(self) -> np.ndarray:
+        """Joint positions without x, joint velocities, torso position (a physics step old)."""
+        return join(self.qpos[:, 1:], self.qvel, self._torso)
+
+    def outcome(self, before: np.ndarray) -> np.ndarray:
+        """Mean forward velocity over the step."""
+        return (self.qpos[:, :1] - before[:, :1]) / self.dt
+
+
+class CheetahVel(MujocoFamily):
+    """Run at a given velocity. It is not observed: it must be inferred from rewards."""
+
+    name = "cheetah-vel"
+    summary = "a planar cheetah that must run at a hidden velocity"
+    observation_dim = 20
+    action_dim = 6
+    parameter_names = ("velocity",)
+    varies = "reward"
+    simulation = CheetahSimulation
+    layout = (("qpos[1:]", 8), ("qvel", 9), ("torso position", 3))
+
+    @cached_property
+    def parameters(self) -> np.ndarray:
+        """Paper: 1 to 2 m/s, out of distribution 0.5 to 2.5. Released: 0.1 to 4.0."""
+        if self.options["split"] == "paper":
+            return paper_line(1.0, 2.0, margin=0.5)[:, None]
+        return released_line(0.1, 0.1)[:, None]
+
+    def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """Minus the distance to the wanted velocity, minus a price on effort."""
+        return -np.abs(outcome - parameters)[..., 0] - 0.05 * np.square(action).sum(axis=-1)
+
+
+FAMILIES = (CheetahVel,)

@@ -1,0 +1,82 @@
+"""A humanoid that must walk in a hidden direction."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ertrl.envs.families.ant import directions, speed_along
+from ertrl.envs.physics import MujocoFamily, MujocoSimulation, join
+
+CONTROL_LIMIT = 0.4
+
+
+class HumanoidSimulation(MujocoSimulation):
+    """Stock Humanoid, seen as gym's version 2 saw it."""
+
+    asset = "humanoid.xml"
+    frame_skip = 5
+    control_limit = CONTROL_LIMIT
+    noise = 0.01
+    velocity_noise = "uniform"
+
+    def __init__(self, size: int, threads: int | None = None):
+        """Many derived quantities are part of the observation."""
+        super().__init__(size, threads)
+        self._derived = [self.bind(field) for field in ("cinert", "cvel", "qfrc_actuator")]
+        self._centre = self.bind("subtree_com")[:, self.model.body("torso").id, :2]
+        # The released code never computed contact forces, so these entries were always zero.
+        self._no_contact_forces = np.zeros((size, 6 * self.model.nbody))
+
+    def observe(self) -> np.ndarray:
+        """Positions without x and y, velocities, inertias, body velocities, forces."""
+        return join(self.qpos[:, 2:], self.qvel, *self._derived, self._no_contact_forces)
+
+    def position(self) -> np.ndarray:
+        """Horizontal position of the centre of mass."""
+        return self._centre.copy()
+
+    def outcome(self, before: np.ndarray) -> np.ndarray:
+        """Mean velocity of the centre of mass over the step, in x and y."""
+        return (self._centre - before) / self.dt
+
+    def terminated(self) -> np.ndarray:
+        """The torso must stay between 1 and 2 m high."""
+        height = self.qpos[:, 2]
+        return (height < 1.0) | (height > 2.0)
+
+
+class HumanoidDir(MujocoFamily):
+    """Walk in a direction. It is not observed: it must be inferred from rewards."""
+
+    name = "humanoid-dir"
+    summary = "a humanoid that must walk in a hidden direction"
+    observation_dim = 376
+    action_dim = 17
+    parameter_names = ("direction",)
+    varies = "reward"
+    simulation = HumanoidSimulation
+    layout = (
+        ("qpos[2:]", 22),
+        ("qvel", 23),
+        ("cinert", 140),
+        ("cvel", 84),
+        ("qfrc_actuator", 23),
+        ("contact forces (zero)", 84),
+    )
+
+    @cached_property
+    def parameters(self) -> np.ndarray:
+        """Angles in radians, see `directions`."""
+        return directions(str(self.options["split"]))
+
+    def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """1.25 per m/s in the wanted direction and 5 for being alive, minus a price on effort.
+
+        1.25 is 0.25 times 5: the released code divides a displacement over five physics steps by
+        the length of one.
+        """
+        effort = np.square(CONTROL_LIMIT * action).sum(axis=-1)
+        return 1.25 * speed_along(outcome, parameters) + 5 - 0.1 * effort
+
+
+FAMILIES = (HumanoidDir,)

@@ -1,0 +1,233 @@
+"""Pictures and videos of MuJoCo rollouts, drawn without a screen.
+
+    frames = render_rollout(make_family("ant-goal"), task=3, policy=policy)
+    write_video("clip.mp4", frames.images, frames.fps)
+
+The task is drawn into the scene where it has a place there: a goal as a ball, a direction as an
+arrow.
+"""
+
+import importlib
+import math
+import os
+import platform
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ertrl.envs.family import Family, Simulation
+from ertrl.envs.gym import Task
+from ertrl.envs.physics import Data, Model, MujocoSimulation, mujoco_module
+from ertrl.envs.rollout import Policy
+from ertrl.errors import ErtrlError
+
+MARK = (0.9, 0.2, 0.2, 0.9)
+HELP = (
+    "On Debian or Ubuntu install one of them: `apt-get install libegl1` (or `libosmesa6`); "
+    "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses one."
+)
+
+
+class RenderError(ErtrlError):
+    """No picture can be drawn, or none of this."""
+
+
+class Frames(NamedTuple):
+    """A clip."""
+
+    images: np.ndarray
+    """[frames, height, width, 3], uint8."""
+    fps: float
+    """Frames per second of simulated time."""
+    reward: float
+    """Sum of rewards over the episode shown."""
+
+
+def _gl_context(width: int, height: int) -> Any:
+    """An off-screen OpenGL context from the first backend that works.
+
+    Asked for directly, because MuJoCo settles on one when it is imported, and then on one that
+    needs a screen.
+    """
+    wanted = os.environ.get("MUJOCO_GL", "").lower()
+    default = ("egl", "osmesa") if platform.system() == "Linux" else ("glfw",)
+    backends = (wanted,) if wanted in ("egl", "osmesa", "glfw", "cgl") else default
+    failures = []
+    for backend in backends:
+        try:
+            context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
+            context.make_current()
+        except Exception as error:  # missing libraries show as almost any kind of error
+            failures.append(f"{backend} ({type(error).__name__}: {error})")
+        else:
+            return context
+    raise RenderError(f"no off-screen OpenGL here; tried {'; '.join(failures)}. {HELP}")
+
+
+def can_render() -> bool:
+    """Whether this machine can draw without a screen."""
+    try:
+        _gl_context(16, 16).free()
+    except RenderError:
+        return False
+    return True
+
+
+class Painter:
+    """Draws states of one model, following its torso."""
+
+    def __init__(self, model: Model, width: int = 320, height: int = 240):
+        """Needs EGL or OSMesa."""
+        mujoco = mujoco_module()
+        self._context = _gl_context(width, height)
+        model.vis.global_.offwidth = max(model.vis.global_.offwidth, width)
+        model.vis.global_.offheight = max(model.vis.global_.offheight, height)
+        self._model = model
+        self._canvas = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._canvas)
+        self._scene = mujoco.MjvScene(model, maxgeom=200)
+        # Without a GPU these two take most of the time.
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION.value] = 0
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW.value] = 0
+        self._camera = mujoco.MjvCamera()
+        self._camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING.value
+        self._camera.trackbodyid = model.body("torso").id
+        self._camera.distance, self._camera.azimuth, self._camera.elevation = 3.0, 100, -20
+        self._shape = (height, width, 3)
+
+    def draw(self, data: Data, parameters: dict[str, float] | None = None) -> np.ndarray:
+        """A picture [height, width, 3] of the state, with the task's goal or direction in it."""
+        mujoco = mujoco_module()
+        self._context.make_current()
+        mujoco.mjv_updateScene(
+            self._model,
+            data,
+            mujoco.MjvOption(),
+            None,
+            self._camera,
+            mujoco.mjtCatBit.mjCAT_ALL.value,
+            self._scene,
+        )
+        self._mark(data, parameters or {})
+        picture = np.empty(self._shape, np.uint8)
+        viewport = mujoco.MjrRect(0, 0, self._shape[1], self._shape[0])
+        mujoco.mjr_render(viewport, self._scene, self._canvas)
+        mujoco.mjr_readPixels(picture, None, viewport, self._canvas)
+        return picture[::-1].copy()
+
+    def close(self) -> None:
+        """Free the graphics memory."""
+        self._context.make_current()
+        self._canvas.free()
+        self._context.free()
+
+    def _mark(self, data: Data, parameters: dict[str, float]) -> None:
+        mujoco = mujoco_module()
+        if "goal_x" in parameters:
+            goal = np.array([parameters["goal_x"], parameters["goal_y"], 0.1])
+            self._add(mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, 0.1), goal)
+        if "direction" in parameters:
+            angle = parameters["direction"]
+            start = data.body("torso").xpos + np.array([0, 0, 0.6])
+            end = start + np.array([np.cos(angle), np.sin(angle), 0])
+            arrow = self._add(mujoco.mjtGeom.mjGEOM_ARROW, np.zeros(3), start)
+            mujoco.mjv_connector(arrow, mujoco.mjtGeom.mjGEOM_ARROW.value, 0.04, start, end)
+
+    def _add(self, shape: Any, size: np.ndarray, position: np.ndarray) -> Any:
+        geom = self._scene.geoms[self._scene.ngeom]
+        upright, colour = np.eye(3).ravel(), np.array(MARK, np.float32)
+        mujoco_module().mjv_initGeom(geom, shape.value, size, position, upright, colour)
+        self._scene.ngeom += 1
+        return geom
+
+
+def drawable(family: Family, simulation: Simulation) -> MujocoSimulation:
+    """The simulation, if it is one that can be drawn."""
+    if not isinstance(simulation, MujocoSimulation):
+        raise RenderError(f"{family.name} has no picture: only MuJoCo families can be drawn")
+    return simulation
+
+
+def render_rollout(
+    family: Family,
+    task: Task,
+    policy: Policy,
+    seed: int = 0,
+    width: int = 320,
+    height: int = 240,
+    max_fps: float = 30.0,
+) -> Frames:
+    """Run one episode and draw it, at most so many pictures per simulated second.
+
+    The policy sees observations [1, O] and the number of the step, as in `rollout`.
+    """
+    parameters = family.task_parameters(task)[None]
+    names = dict(zip(family.parameter_names, parameters[0].tolist(), strict=True))
+    simulation = drawable(family, family.simulate(parameters, threads=1))
+    with closing(Painter(simulation.snapshot(0)[0], width, height)) as painter:
+        observation = simulation.reset([seed])
+        images, total = [painter.draw(simulation.snapshot(0)[1], names)], 0.0
+        every = max(1, math.ceil(1 / (max_fps * simulation.dt) - 1e-9))
+        for t in range(family.horizon):
+            action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
+            step = simulation.step(action)
+            if step.diverged[0]:
+                raise RenderError(f"{family.name}: the simulation diverged at step {t}")
+            observation = step.observation
+            total += float(family.reward(step.outcome, action, parameters)[0])
+            if (t + 1) % every == 0 or step.terminated[0]:
+                images.append(painter.draw(simulation.snapshot(0)[1], names))
+            if step.terminated[0]:
+                break
+    return Frames(np.stack(images), 1 / (simulation.dt * every), total)
+
+
+def render_side_by_side(
+    left: np.ndarray, right: np.ndarray, captions: tuple[str, str] | None = None
+) -> np.ndarray:
+    """Two clips in one; the shorter one waits on its last picture."""
+    if left.shape[1:] != right.shape[1:]:
+        raise RenderError(
+            f"clips of {left.shape[1:3]} and {right.shape[1:3]} pixels do not fit side by side; "
+            "draw both with the same width and height"
+        )
+    length = max(len(left), len(right))
+    clips = [c[np.minimum(np.arange(length), len(c) - 1)] for c in (left, right)]
+    if captions:
+        clips = [caption(c, text) for c, text in zip(clips, captions, strict=True)]
+    gap = np.full((*clips[0].shape[:2], 4, 3), 255, np.uint8)
+    return np.concatenate([clips[0], gap, clips[1]], axis=2)
+
+
+def caption(images: np.ndarray, text: str) -> np.ndarray:
+    """The same pictures with a line of text at the top."""
+    from PIL import Image, ImageDraw
+
+    strip = Image.new("RGB", (images.shape[2], 20), "white")
+    ImageDraw.Draw(strip).text((6, 4), text, fill="black")
+    labelled = images.copy()
+    labelled[:, :20] = np.asarray(strip)
+    return labelled
+
+
+def write_video(path: str | Path, images: np.ndarray, fps: float) -> Path:
+    """Write an .mp4 or a .gif; the file appears when it is complete."""
+    import imageio.v2 as imageio
+
+    path = Path(path)
+    if path.suffix not in (".mp4", ".gif"):
+        raise RenderError(f"'{path.name}' is neither .mp4 nor .gif; those are what can be written")
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if path.suffix == ".gif":
+            imageio.mimwrite(partial, list(images), duration=1000 / fps, loop=0)
+        else:
+            even = images[:, : images.shape[1] // 2 * 2, : images.shape[2] // 2 * 2]
+            imageio.mimwrite(partial, list(even), fps=fps, macro_block_size=2)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path

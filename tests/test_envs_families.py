@@ -1,0 +1,172 @@
+"""What holds for every family, whatever it simulates."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ertrl.envs import GROUPS, family_names, make_family, rollout
+from ertrl.envs.families import hopper_walker
+from ertrl.errors import ConfigError
+
+STEPS = 25
+every_family = pytest.mark.parametrize(
+    "family", [make_family(name) for name in family_names()], ids=family_names()
+)
+
+
+def plan(rows, family, steps=STEPS):
+    """Actions [steps, N, A] that belong to row numbers, wherever these stand in a batch."""
+    shape = (steps, family.action_dim)
+    each = [np.random.default_rng(row).uniform(-1, 1, shape) for row in rows]
+    return np.stack(each, axis=1).astype(np.float32)
+
+
+def run(family, rows, threads=None, tasks=None):
+    """Observations [steps + 1, N, O], outcomes and terminations [steps, N, ...] of the rows."""
+    parameters = family.parameters[rows if tasks is None else tasks]
+    simulation = family.simulate(parameters, threads)
+    observations, outcomes, terminated = [simulation.reset([100 + r for r in rows])], [], []
+    for action in plan(rows, family):
+        step = simulation.step(action)
+        observations.append(step.observation)
+        outcomes.append(step.outcome)
+        terminated.append(step.terminated)
+        assert not step.diverged.any()
+    return np.stack(observations), np.stack(outcomes), np.stack(terminated)
+
+
+def assert_same(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@every_family
+def test_same_seeds_same_trajectories(family):
+    rows = [0, 5, 35]
+    assert_same(run(family, rows), run(family, rows))
+
+
+@every_family
+def test_trajectories_depend_neither_on_company_nor_on_order_nor_on_threads(family):
+    rows = np.array([0, 3, 12, 25, 31, 38, 7])
+    whole = run(family, rows, threads=1)
+    order = np.random.default_rng(0).permutation(len(rows))
+    assert_same([x[:, order] for x in whole], run(family, rows[order], threads=2))
+    assert_same([x[:, 2:5] for x in whole], run(family, rows[2:5], threads=3))
+    assert_same([x[:, :1] for x in whole], run(family, rows[:1], threads=1))
+
+
+@every_family
+def test_rows_restart_without_disturbing_the_others(family):
+    rows = [0, 1, 2]
+    observations, *_ = run(family, rows)
+    simulation = family.simulate(family.parameters[rows], 2)
+    simulation.reset([100 + r for r in rows])
+    actions = plan(rows, family)
+    for action in actions[:5]:
+        simulation.step(action)
+    restarted = simulation.reset([101], np.array([1]))
+    np.testing.assert_array_equal(restarted[1], observations[0, 1])
+    np.testing.assert_array_equal(restarted[[0, 2]], observations[5, [0, 2]])
+    for t, action in enumerate(actions[5:], start=6):
+        step = simulation.step(np.stack([action[0], actions[t - 6, 1], action[2]]))
+        np.testing.assert_array_equal(step.observation[[0, 2]], observations[t, [0, 2]])
+        np.testing.assert_array_equal(step.observation[1], observations[t - 5, 1])
+
+
+@every_family
+def test_tasks_differ_in_what_the_family_says(family):
+    """One seed, one plan, all tasks: rewards differ, or the physics does."""
+    rows, tasks = [0] * 40, np.arange(40)
+    observations, outcomes, _ = run(family, rows, tasks=tasks)
+    actions = plan(rows, family)
+    rewards = family.reward(outcomes, actions, family.parameters[None, tasks])
+    elsewhere = family.reward(outcomes, actions, family.parameters[None, tasks[::-1]])
+    if family.varies == "reward":
+        assert (observations == observations[:, :1]).all()
+        assert len(np.unique(rewards.sum(axis=0))) > 30  # goals can be equally far away
+        assert not np.allclose(rewards, elsewhere)
+    else:
+        last = observations[-1]
+        assert len(np.unique(last, axis=0)) > 20
+        np.testing.assert_array_equal(rewards, elsewhere)
+
+
+@every_family
+def test_observations_are_as_the_family_declares(family):
+    observations, outcomes, _ = run(family, [0, 1])
+    assert sum(size for _, size in family.layout) == family.observation_dim
+    assert observations.shape == (STEPS + 1, 2, family.observation_dim)
+    assert observations.dtype == outcomes.dtype == np.float32
+    assert np.isfinite(observations).all()
+
+
+@every_family
+def test_relabelled_rewards_are_those_of_the_other_task(family):
+    """Stored outcomes and actions are all it takes to know a reward under any task."""
+    if family.varies != "reward":
+        pytest.skip("outcomes of one task cannot tell what would have happened in another")
+    actions = plan([0], family, family.horizon)
+    episodes = [
+        rollout(family, family.parameters[[task]], lambda _, t: actions[t], [9]) for task in (4, 33)
+    ]
+    simulation = family.simulate(family.parameters[[4]])
+    simulation.reset([9])
+    outcomes = np.stack([simulation.step(action).outcome for action in actions])
+    length = episodes[0].length[0]
+    assert length == episodes[1].length[0]
+    for task, episode in zip((4, 33), episodes, strict=True):
+        again = family.reward(outcomes, actions, family.parameters[None, [task]])[:length, 0]
+        np.testing.assert_array_equal(again.astype(np.float32), episode.reward[0, :length])
+
+
+@every_family
+def test_splits_hold_held_out_tasks_inside_and_others_outside(family):
+    for split in family.choices.get("split", (None,)):
+        made = family if split is None else make_family(family.name, split=split)
+        groups = made.split.groups()
+        assert tuple(groups)[:3] == GROUPS
+        assert sorted(i for tasks in groups.values() for i in tasks) == list(range(made.n_tasks))
+        assert [len(tasks) for tasks in groups.values()][:3] == [20, 10, 10]
+        assert len(np.unique(made.parameters.round(9), axis=0)) == made.n_tasks
+        if made.parameters.shape[1] == 1:
+            values = {name: made.parameters[list(tasks), 0] for name, tasks in groups.items()}
+            low, high = values["train"].min(), values["train"].max()
+            assert ((values["test-id"] > low) & (values["test-id"] < high)).all()
+            for name in list(groups)[2:]:
+                assert ((values[name] < low) | (values[name] > high)).all()
+
+
+@every_family
+def test_options_survive_json(family):
+    described = json.loads(json.dumps(family.describe()))
+    assert described == family.describe()
+    again = make_family(family.name, **json.loads(json.dumps(family.options)))
+    assert again.options == family.options
+    np.testing.assert_array_equal(again.parameters, family.parameters)
+
+
+def test_wrong_options_are_refused_with_a_reason():
+    with pytest.raises(ConfigError, match=r"unknown option of cheetah-vel 'spilt'.*'split'"):
+        make_family("cheetah-vel", spilt="paper")
+    with pytest.raises(ConfigError, match="split is one of 'paper', 'released', got 'realeased'"):
+        make_family("cheetah-vel", split="realeased")
+    with pytest.raises(ConfigError, match="refresh_constants is one of True, False, got 1"):
+        make_family("hopper-mass", refresh_constants=1)
+    with pytest.raises(ConfigError, match="Did you mean 'hopper-mass'"):
+        make_family("hoper-mass")
+    with pytest.raises(ConfigError, match="mass_factor must be positive, got -1"):
+        hopper_walker.HopperMass().simulate(np.array([[1.0], [-1.0]]))
+    simulation = make_family("hopper-mass").simulate(np.ones((2, 1)))
+    with pytest.raises(ConfigError, match="2 rows to reset but 1 seeds"):
+        simulation.reset([1])
+    with pytest.raises(ConfigError, match=r"expected actions \(2, 3\), got \(2, 1\)"):
+        simulation.step(np.zeros((2, 1)))
+
+
+def test_every_task_belongs_to_a_group():
+    split = make_family("cheetah-vel", split="released").split
+    assert split.group_of(49) == "test-extreme"
+    with pytest.raises(ConfigError, match="task 50 is in no group"):
+        split.group_of(50)

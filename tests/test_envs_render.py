@@ -1,0 +1,78 @@
+"""Drawing rollouts."""
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+
+from ertrl.envs import make_family
+from ertrl.envs.benchmark import TWINS
+from ertrl.envs.render import (
+    RenderError,
+    can_render,
+    render_rollout,
+    render_side_by_side,
+    write_video,
+)
+
+needs_opengl = pytest.mark.skipif(not can_render(), reason="neither EGL nor OSMesa here")
+
+
+def stand_still(family):
+    return lambda observation, step: np.zeros((len(observation), family.action_dim))
+
+
+@needs_opengl
+@pytest.mark.parametrize("name", sorted(TWINS))
+def test_every_robot_can_be_drawn(name):
+    family = make_family(name)
+    clip = render_rollout(family, 0, stand_still(family), width=64, height=48, max_fps=2)
+    assert clip.images.shape[1:] == (48, 64, 3)
+    assert clip.images.dtype == np.uint8
+    assert clip.images[0].std() > 5
+    assert clip.fps <= 2
+    assert np.isfinite(clip.reward)
+
+
+@needs_opengl
+def test_the_task_is_in_the_picture():
+    family = make_family("ant-dir")
+    one, other = (
+        render_rollout(family, task, stand_still(family), width=64, height=48, max_fps=0.1).images
+        for task in (0, 19)
+    )
+    assert (one[0] != other[0]).any()
+
+
+def test_clips_side_by_side():
+    left = np.zeros((3, 40, 50, 3), np.uint8)
+    right = np.arange(5, dtype=np.uint8)[:, None, None, None] * np.ones((40, 50, 3), np.uint8)
+    both = render_side_by_side(left, right)
+    assert both.shape == (5, 40, 104, 3)
+    assert not both[4, :, :50].any()
+    np.testing.assert_array_equal(both[:, 0, -1, 0], np.arange(5))
+    labelled = render_side_by_side(left, right, ("before", "after"))
+    assert labelled[0, :20].any()
+    np.testing.assert_array_equal(labelled[:, 20:], both[:, 20:])
+    with pytest.raises(RenderError, match="do not fit side by side"):
+        render_side_by_side(left, right[:, :20])
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_videos_can_be_read_again(tmp_path, suffix):
+    images = np.random.default_rng(0).integers(256, size=(6, 32, 49, 3), dtype=np.uint8)
+    path = write_video(tmp_path / "new" / f"clip{suffix}", images, fps=20)
+    assert len(imageio.mimread(path)) == 6
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_other_formats_are_refused(tmp_path):
+    with pytest.raises(RenderError, match=r"'clip.avi' is neither .mp4 nor .gif"):
+        write_video(tmp_path / "clip.avi", np.zeros((1, 2, 2, 3), np.uint8), 20)
+
+
+def test_without_opengl_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+    monkeypatch.setattr("importlib.import_module", lambda name: None)
+    family = make_family("hopper-mass")
+    with pytest.raises(RenderError, match=r"tried egl .*apt-get install libegl1"):
+        render_rollout(family, 0, stand_still(family))
