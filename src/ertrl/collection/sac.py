@@ -73,9 +73,7 @@ def update(
     target_entropy = -a.shape[-1]
 
     after = state.actor.sample(key_next, s2, task)
-    soft_value = (
-        state.target_critic.least(s2, after.action, task) - temperature * after.log_prob
-    )
+    soft_value = state.target_critic.least(s2, after.action, task) - temperature * after.log_prob
     y = losses.temporal_difference(r, terminated, soft_value, config.discount)
 
     def critic_loss(critic: Twin):

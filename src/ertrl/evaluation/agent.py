@@ -44,7 +44,7 @@ class Agent:
         self._encode, self._act, self._explore = encode, act, explore
 
     def encode(self, context: Context) -> np.ndarray:
-        """z for each context of a batch: [N, H, ...] -> [N, Z]."""
+        """Z for each context of a batch: [N, H, ...] -> [N, Z]."""
         return np.asarray(self._encode(self._method_state, context))
 
     def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -44,7 +44,7 @@ def evaluate_agent(
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
-    family = make_family(dataset.family)
+    family = make_family(dataset.family, **dataset.family_options)
     config = agent.config.evaluation
     z0 = prior(agent, dataset)
     measured = {}

@@ -1,10 +1,10 @@
 """A run on disk: what it is, how far it is, what it measured.
 
-    runs/point-robot-er-trl-td3bc-s0-1a2b3c4d5e/
-      config.json                what determines the run, sealed
-      metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
-      checkpoints/00001000.*     safetensors and its sealed description
-      evaluations/00005000.json  per-task returns of all protocols, sealed
+runs/point-robot-er-trl-td3bc-s0-1a2b3c4d5e/
+config.json                what determines the run, sealed
+metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
+checkpoints/00001000.*     safetensors and its sealed description
+evaluations/00005000.json  per-task returns of all protocols, sealed
 """
 
 import json
@@ -19,7 +19,8 @@ from ertrl.errors import CorruptFileError, RunError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
-from ertrl.training.update import TrainState
+from ertrl.training.update import TrainState, init
+from ertrl.types import Dims
 
 KEPT_CHECKPOINTS = 2
 
@@ -39,6 +40,7 @@ class Run:
         self.method = get_method(self.spec["method"])
         self.learner = get_learner(self.spec["learner"])
         self.family: str = self.spec["family"]
+        self.dims = Dims(**self.spec["dims"])
         blank = TrainConfig(method=self.method.config(), learner=self.learner.config())
         self.config = replace_from_json(blank, self.spec["config"])
 
@@ -61,6 +63,7 @@ class Run:
         config.validate()
         identity = {
             "family": dataset.family,
+            "dims": dataset.dims._asdict(),
             "dataset": dataset.fingerprint,
             "method": method,
             "learner": learner,
@@ -95,6 +98,13 @@ class Run:
         """Updates at which a complete checkpoint exists, oldest first."""
         return sorted(int(p.stem) for p in (self.path / "checkpoints").glob("[0-9]*.json"))
 
+    def latest_checkpoint(self) -> int:
+        """The newest checkpoint's number of updates."""
+        steps = self.checkpoint_steps()
+        if not steps:
+            raise RunError(f"{self.path} has no checkpoint yet; train it first")
+        return steps[-1]
+
     def save(self, state: TrainState, metrics_bytes: int) -> None:
         """Write a checkpoint, then drop old ones. It counts from its description on."""
         step = int(state.step)
@@ -114,20 +124,31 @@ class Run:
 
     def load(self, like: TrainState, step: int | None = None) -> tuple[TrainState, int]:
         """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
-        steps = self.checkpoint_steps()
-        if not steps:
-            raise RunError(f"{self.path} has no checkpoint yet; train it first")
-        if step is not None and step not in steps:
-            raise RunError(f"{self.path} has checkpoints at updates {steps}, not at {step}")
-        stem = self.path / "checkpoints" / f"{steps[-1] if step is None else step:08d}"
+        step = self.latest_checkpoint() if step is None else step
+        if step not in self.checkpoint_steps():
+            raise RunError(
+                f"{self.path} has checkpoints at updates {self.checkpoint_steps()}, not at {step}"
+            )
+        stem = self.path / "checkpoints" / f"{step:08d}"
         description = store.read_json(stem.with_suffix(".json"))
         weights = stem.with_suffix(".safetensors")
         if description["run"] != self.name:
             raise CorruptFileError(f"{weights} belongs to run {description['run']}")
         blob = store.read_bytes(weights)
         if store.sha256(blob) != description["weights_sha256"]:
-            raise CorruptFileError(f"{weights} is damaged: its SHA-256 differs from the recorded one")
+            raise CorruptFileError(
+                f"{weights} is damaged: its SHA-256 differs from the recorded one"
+            )
         return store.tree_from_bytes(blob, like, weights), description["metrics_bytes"]
+
+    def verify(self) -> int:
+        """Check configuration, checkpoints and evaluations; returns how many files are whole."""
+        blank = init(self.method, self.learner, self.config, self.dims)
+        for step in self.checkpoint_steps():
+            self.load(blank, step)
+        for step in self.evaluation_steps():
+            self.evaluation(step)
+        return 1 + 2 * len(self.checkpoint_steps()) + len(self.evaluation_steps())
 
     # --- metrics and evaluations ---
 
