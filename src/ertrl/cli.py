@@ -136,9 +136,7 @@ def collect(argv: Sequence[str]) -> None:
     class CollectCommand:
         """Train behaviour policies for all tasks of a family and record them, poor to expert."""
 
-        family: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FAMILY")]
-        """Which family; `ertrl list` shows them all."""
-        config: tyro.conf.OmitArgPrefixes[CollectConfig]
+        config: Annotated[CollectConfig, tyro.conf.arg(name="")]
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
         option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
@@ -151,16 +149,17 @@ def collect(argv: Sequence[str]) -> None:
         """Print the result as JSON."""
 
     if family is None:
-        return _parse(CollectCommand, "collect", argv)
+        _parse(CollectCommand, "collect FAMILY", argv, default=CollectCommand(CollectConfig()))
+        raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
     from ertrl.profiles import collect_config
 
     options = make_family(family).options
-    default = CollectCommand(family, collect_config(profile, family), profile)
-    command = _parse(CollectCommand, "collect", argv, default=default)
+    default = CollectCommand(collect_config(profile, family), profile)
+    command = _parse(CollectCommand, f"collect {family}", argv[1:], default=default)
     from ertrl import api
 
     dataset = api.collect(
-        command.family,
+        family,
         command.out,
         config=command.config,
         options=_family_options(command.option, options),
@@ -173,7 +172,7 @@ def collect(argv: Sequence[str]) -> None:
         "transitions": sum(len(task.steps) for task in dataset.tasks.values()),
     }
     text = f"{value['dataset']}: {value['tasks']} tasks, {value['transitions']} transitions"
-    return _output(value, command.json, text)
+    _output(value, command.json, text)
 
 
 def _family_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -230,13 +229,11 @@ def train(argv: Sequence[str]) -> None:
     class Start(Common, Generic[M, L]):
         """Meta-train a method on a dataset. A run of the same configuration is resumed."""
 
-        what: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")] = ""
-        """How the task representation z is learned."""
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
         use_learner: str = ""
         """Learner in place of the profile's: td3bc or brac."""
-        config: tyro.conf.OmitArgPrefixes[TrainConfig[M, L]] = field(default=None)  # ty: ignore
+        config: Annotated[TrainConfig[M, L], tyro.conf.arg(name="")] = field(default=None)  # ty: ignore
 
     from ertrl import api
 
@@ -244,7 +241,7 @@ def train(argv: Sequence[str]) -> None:
     if what is None or Path(what, "config.json").exists():
         command = _parse(Resume, "train", argv)
         if what is None:
-            raise ConfigError("say which METHOD to train or which RUN to resume; see --help")
+            raise ConfigError("say first which METHOD to train or which RUN to resume; see --help")
         run = api.resume(command.what, data=command.data, progress=command.progress)
     else:
         from ertrl.data import Dataset
@@ -263,9 +260,9 @@ def train(argv: Sequence[str]) -> None:
         learner, config = train_config(
             profile, family, what, _peek(argv, "--use-learner", "") or None
         )
-        default = Start(what=what, profile=profile, use_learner=learner, config=config)
+        default = Start(profile=profile, use_learner=learner, config=config)
         kinds = (method.config, get_learner(learner).config)
-        command = _parse(Start[kinds], "train", argv, default=default)  # ty: ignore
+        command = _parse(Start[kinds], f"train {what}", argv[1:], default=default)  # ty: ignore
         assert dataset is not None
         run = api.start(
             what,

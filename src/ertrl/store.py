@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _canonical(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
 
 
 @contextlib.contextmanager
-def exclusive(directory: Path) -> Iterator[None]:
+def exclusive(directory: Path) -> Generator[None]:
     """Hold a directory for this process. The system releases it when the process dies."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".lock", "a+") as file:

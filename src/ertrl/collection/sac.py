@@ -99,7 +99,7 @@ def update(
         actor=actor,
         critic=critic,
         target_critic=toward(state.target_critic, critic, config.tau),
-        log_temperature=state.log_temperature + step,
+        log_temperature=eqx.apply_updates(state.log_temperature, step),
         actor_opt=actor_opt,
         critic_opt=critic_opt,
         temperature_opt=temperature_opt,

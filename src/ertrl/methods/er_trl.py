@@ -32,8 +32,7 @@ class ErTrlConfig:
     gan: GanConfig = field(default_factory=GanConfig)
     """Model of the behaviour policy."""
     mi_weight: float = 0.5
-    """lambda in L_DML + lambda L_MI. (The paper's equation puts lambda on the other term; its
-    table and the released code agree with this placement.)"""
+    """lambda in L_DML + lambda L_MI (the paper's equation puts it on the wrong term)."""
     ridge: float = 1e-5
     """Added to the diagonal of the covariance of generated actions."""
 

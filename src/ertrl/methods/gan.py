@@ -23,8 +23,7 @@ class GanConfig:
     """Settings of generator and discriminator."""
 
     rounds: int = 5
-    """Discriminator and generator steps per update. The encoder moves with every update, so the
-    GAN has to catch up with it."""
+    """Discriminator and generator steps per update, to keep up with the moving encoder."""
     learning_rate: float = 3e-4
     """Adam step size of both networks. [paper] The released code has 2e-4."""
     generator_hidden: tuple[int, ...] = (200, 200, 200)

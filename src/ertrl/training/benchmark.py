@@ -32,8 +32,7 @@ def product_flops(jaxpr: jax_core.Jaxpr) -> float:
     for equation in jaxpr.eqns:
         if equation.primitive.name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
-            left = equation.invars[0].aval.shape
-            out = equation.outvars[0].aval.shape
+            left, out = _shape(equation.invars[0]), _shape(equation.outvars[0])
             total += 2.0 * np.prod(out) * np.prod([left[axis] for axis in contracted])
             continue
         parameters = jax.tree.leaves(list(equation.params.values()))
@@ -42,6 +41,10 @@ def product_flops(jaxpr: jax_core.Jaxpr) -> float:
         # Of the branches of a conditional only one runs: credit the cheapest.
         total += min(flops) if equation.primitive.name == "cond" else times * sum(flops)
     return total
+
+
+def _shape(variable: Any) -> tuple[int, ...]:
+    return variable.aval.shape
 
 
 def _jaxpr(parameter: Any) -> jax_core.Jaxpr | None:

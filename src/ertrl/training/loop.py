@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +11,6 @@ from ertrl import store
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, summarise
-from ertrl.learners import Metrics
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.update import TrainState, init, make_chunk
@@ -37,13 +36,12 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
     label = f"train {run.spec['method']} seed {config.seed}"
     with Meter(label, config.updates, start=step, style=progress) as meter:
         meter.update(step)
-        batches = sampler.batches(step, size) if step < config.updates else None
+        upcoming = sampler.batches(step, size)
         note = ""
         while step < config.updates:
-            state, pending = chunk(state, batches)
+            state, pending = chunk(state, upcoming)
             # The device works on this chunk while the host gathers the next one.
-            if step + size < config.updates:
-                batches = sampler.batches(step + size, size)
+            upcoming = sampler.batches(step + size, size)
             metrics = {name: np.asarray(values) for name, values in pending.items()}
             _check_finite(metrics, step, run)
             step += size
@@ -79,11 +77,11 @@ def _restore(run: Run, dataset: Dataset) -> tuple[TrainState, int]:
     return run.load(state)
 
 
-def _means(metrics: Metrics) -> dict[str, float]:
+def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:
     return {name: float(np.mean(values, dtype=np.float64)) for name, values in metrics.items()}
 
 
-def _check_finite(metrics: Metrics, step: int, run: Run) -> None:
+def _check_finite(metrics: dict[str, np.ndarray], step: int, run: Run) -> None:
     bad = [
         (int(np.argmin(np.isfinite(v))), name)
         for name, v in metrics.items()
@@ -100,7 +98,7 @@ def _check_finite(metrics: Metrics, step: int, run: Run) -> None:
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
+def _signals() -> Generator[list[int]]:
     """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
