@@ -1,5 +1,6 @@
 """What a person does, as functions: collect, train, evaluate, report, demo."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,10 @@ from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import make_family
 from ertrl.errors import DataError
-from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent
+from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
 from ertrl.profiles import collect_config, train_config
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, train_run
-from ertrl.training.update import init
 
 
 def collect(
@@ -35,7 +35,12 @@ def collect(
     config = config or collect_config(profile, family)
     path = Path(out) if out is not None else Path("data") / family
     if not path.exists():
-        return collect_dataset(made, config, path, progress)
+        dataset = collect_dataset(made, config, path, progress)
+        try:
+            references(dataset)
+        except DataError as problem:
+            warnings.warn(str(problem), stacklevel=2)
+        return dataset
     dataset = Dataset(path)
     there = (dataset.family, dataset.family_options, dataset.manifest["collector"]["config"])
     if there != (family, made.options, to_json(config)):
@@ -94,9 +99,8 @@ def resume(
 def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
     """Load the agent of a run's checkpoint (the newest by default)."""
     run = run if isinstance(run, Run) else Run(run)
-    blank = init(run.method, run.learner, run.config, run.dims)
-    state, _ = run.load(blank, step)
-    return Agent(run.method, run.learner, run.config, state.method, state.learner)
+    state, _ = run.load(step)
+    return Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
 
 
 def evaluate(

@@ -77,8 +77,11 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     write_bytes(path, _canonical({**content, "sha256": sha256(_canonical(content))}))
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read sealed JSON. Any byte that differs from what `write_json` wrote is an error."""
+def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
+    """Read sealed JSON. Any byte that differs from what `write_json` wrote is an error.
+
+    With `kind`, so is a file whose own field 'kind' says otherwise: it was swapped for another.
+    """
     data = read_bytes(path, limit=MAX_JSON_BYTES)
     try:
         content = json.loads(data)
@@ -86,13 +89,15 @@ def read_json(path: Path) -> dict[str, Any]:
         intact = seal == sha256(_canonical(content)) and data == _canonical(
             {**content, "sha256": seal}
         )
-    except (ValueError, KeyError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         intact = False
     if not intact:
         raise CorruptFileError(
             f"{path} is damaged or was edited by hand: its content does not match its checksum. "
             "Restore it from a copy or make it again."
         )
+    if kind is not None and content.get("kind") != kind:
+        raise CorruptFileError(f"{path} is of kind {content.get('kind')!r}, expected {kind!r}")
     return content
 
 

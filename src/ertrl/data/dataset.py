@@ -100,12 +100,11 @@ class Dataset:
                 f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
                 "Make one with `ertrl collect FAMILY`."
             )
-        self.manifest = store.read_json(self.path / layout.MANIFEST)
-        found = (self.manifest.get("kind"), self.manifest.get("format"))
-        if found != (layout.KIND, layout.FORMAT):
+        self.manifest = store.read_json(self.path / layout.MANIFEST, layout.KIND)
+        if self.manifest["format"] != layout.FORMAT:
             raise DataError(
-                f"{self.path / layout.MANIFEST} is of kind and version {found}; this version of "
-                f"ertrl reads {(layout.KIND, layout.FORMAT)}"
+                f"{self.path / layout.MANIFEST} has format version {self.manifest['format']}; "
+                f"this version of ertrl reads version {layout.FORMAT}"
             )
         self.family: str = self.manifest["family"]
         self.family_options: dict[str, Any] = self.manifest["family_options"]

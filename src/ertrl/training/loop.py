@@ -10,14 +10,15 @@ import numpy as np
 from ertrl import store
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import Interrupted, TrainingDiverged
-from ertrl.evaluation import Agent, evaluate_agent, summarise
+from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.training.run import MetricsLog, Run
-from ertrl.training.update import TrainState, init, make_chunk
+from ertrl.training.update import make_chunk
 
 
 def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
     """Train a run to its end, from wherever it stands."""
+    references(dataset)  # a scale that cannot be used is better known now than after hours
     with store.exclusive(run.path), _signals() as stop_signal:
         _train(run, dataset, progress, stop_signal)
     return run
@@ -25,7 +26,7 @@ def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> R
 
 def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: list[int]) -> None:
     config = run.config
-    state, log_bytes = _restore(run, dataset)
+    state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
     step = int(state.step)
     log = MetricsLog(run, log_bytes)
     sampler = Sampler(
@@ -48,7 +49,9 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
             log.write({"kind": "train", "step": step, **_means(metrics)})
             evaluated = step % config.evaluate_every == 0 or step == config.updates
             if evaluated:
-                agent = Agent(run.method, run.learner, config, state.method, state.learner)
+                agent = Agent(
+                    run.method, run.learner, config, run.dims, state.method, state.learner
+                )
                 result = evaluate_agent(agent, dataset, step=step, run=run.name)
                 store.write_json(run.evaluation_path(step), result)
                 scores = summarise(result)
@@ -68,13 +71,6 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
                     stop_signal[0],
                 )
     log.close()
-
-
-def _restore(run: Run, dataset: Dataset) -> tuple[TrainState, int]:
-    state = init(run.method, run.learner, run.config, dataset.dims)
-    if not run.checkpoint_steps():
-        return state, 0
-    return run.load(state)
 
 
 def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:

@@ -36,7 +36,7 @@ class Run:
                 f"{self.path} is not a run: it has no config.json. "
                 "Start one with `ertrl train METHOD --data DIR`."
             )
-        self.spec = store.read_json(self.path / "config.json")
+        self.spec = store.read_json(self.path / "config.json", "ertrl-run")
         self.method = get_method(self.spec["method"])
         self.learner = get_learner(self.spec["learner"])
         self.family: str = self.spec["family"]
@@ -46,8 +46,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's identity, also its directory name."""
-        return self.path.name
+        """The run's identity: its directory may be renamed, this stays."""
+        return self.spec["name"]
 
     @classmethod
     def create(
@@ -73,6 +73,8 @@ class Run:
         path = Path(root) / name
         if not (path / "config.json").exists():
             spec = {
+                "kind": "ertrl-run",
+                "name": name,
                 **identity,
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
@@ -112,6 +114,7 @@ class Run:
         stem = self.path / "checkpoints" / f"{step:08d}"
         store.write_bytes(stem.with_suffix(".safetensors"), blob)
         description = {
+            "kind": "ertrl-checkpoint",
             "step": step,
             "run": self.name,
             "weights_sha256": store.sha256(blob),
@@ -122,7 +125,11 @@ class Run:
             for suffix in (".json", ".safetensors"):
                 (self.path / "checkpoints" / f"{old:08d}{suffix}").unlink(missing_ok=True)
 
-    def load(self, like: TrainState, step: int | None = None) -> tuple[TrainState, int]:
+    def fresh(self) -> TrainState:
+        """The state before the first update."""
+        return init(self.method, self.learner, self.config, self.dims)
+
+    def load(self, step: int | None = None) -> tuple[TrainState, int]:
         """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
         step = self.latest_checkpoint() if step is None else step
         if step not in self.checkpoint_steps():
@@ -130,22 +137,19 @@ class Run:
                 f"{self.path} has checkpoints at updates {self.checkpoint_steps()}, not at {step}"
             )
         stem = self.path / "checkpoints" / f"{step:08d}"
-        description = store.read_json(stem.with_suffix(".json"))
+        description = self._read_own(stem.with_suffix(".json"), "ertrl-checkpoint")
         weights = stem.with_suffix(".safetensors")
-        if description["run"] != self.name:
-            raise CorruptFileError(f"{weights} belongs to run {description['run']}")
         blob = store.read_bytes(weights)
         if store.sha256(blob) != description["weights_sha256"]:
             raise CorruptFileError(
                 f"{weights} is damaged: its SHA-256 differs from the recorded one"
             )
-        return store.tree_from_bytes(blob, like, weights), description["metrics_bytes"]
+        return store.tree_from_bytes(blob, self.fresh(), weights), description["metrics_bytes"]
 
     def verify(self) -> int:
         """Check configuration, checkpoints and evaluations; returns how many files are whole."""
-        blank = init(self.method, self.learner, self.config, self.dims)
         for step in self.checkpoint_steps():
-            self.load(blank, step)
+            self.load(step)
         for step in self.evaluation_steps():
             self.evaluation(step)
         return 1 + 2 * len(self.checkpoint_steps()) + len(self.evaluation_steps())
@@ -169,7 +173,16 @@ class Run:
         steps = self.evaluation_steps()
         if not steps:
             raise RunError(f"{self.path} has no evaluation yet; run `ertrl evaluate {self.path}`")
-        return store.read_json(self.evaluation_path(steps[-1] if step is None else step))
+        path = self.evaluation_path(steps[-1] if step is None else step)
+        return self._read_own(path, "ertrl-evaluation")
+
+    def _read_own(self, path: Path, kind: str) -> dict[str, Any]:
+        """A sealed file of this run at this step, not one that was put in its place."""
+        content = store.read_json(path, kind)
+        found, expected = (content["run"], content["step"]), (self.name, int(path.stem))
+        if found != expected:
+            raise CorruptFileError(f"{path} belongs to (run, step) {found}, not to {expected}")
+        return content
 
     def evaluation_path(self, step: int) -> Path:
         """Where the evaluation after `step` updates lives."""
