@@ -10,10 +10,12 @@ Importing this package is cheap; JAX is loaded by the first function that needs 
 
 from typing import TYPE_CHECKING, Any
 
+from ertrl import envs  # its import makes the environments known to gymnasium.make
+from ertrl.envs import make_family
+
 if TYPE_CHECKING:
-    from ertrl.api import collect, evaluate, load_agent, resume, train, verify
+    from ertrl.api import collect, evaluate, load_agent, render, resume, train, verify
     from ertrl.data import Dataset
-    from ertrl.envs import make_family
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
     from ertrl.training import Run
@@ -24,9 +26,11 @@ __all__ = [
     "Run",
     "collect",
     "demo",
+    "envs",
     "evaluate",
     "load_agent",
     "make_family",
+    "render",
     "report",
     "resume",
     "train",
@@ -36,7 +40,6 @@ __all__ = [
 _HOMES = {
     "Dataset": "ertrl.data",
     "Run": "ertrl.training",
-    "make_family": "ertrl.envs",
     "report": "ertrl.reporting",
     "demo": "ertrl.launch.demo",
 }

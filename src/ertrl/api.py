@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import store
+from ertrl import rng, store
 from ertrl.collection import collect as collect_dataset
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import make_family
 from ertrl.errors import DataError
 from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
+from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.profiles import collect_config, train_config
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, train_run
@@ -127,6 +128,27 @@ def evaluate(
     result["protocols"] = {**known.get("protocols", {}), **result["protocols"]}
     store.write_json(run.evaluation_path(step), result)
     return result
+
+
+def render(
+    run: str | Path | Run, task: int, out: str | Path, *, data: str | Path | None = None
+) -> Path:
+    """Film an agent in a task before (z0) and after adaptation (offline context), side by side."""
+    from ertrl.envs.render import caption, render_rollout, render_side_by_side, write_video
+
+    run = run if isinstance(run, Run) else Run(run)
+    dataset = run.open_dataset(data)
+    agent, family = load_agent(run), make_family(dataset.family, **dataset.family_options)
+    logged = dataset.task(task)
+    size = run.config.evaluation.episodes * family.horizon
+    rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
+    adapted = agent.adapt(logged.transitions(rows)._asdict())
+    clips = []
+    for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
+        clip = render_rollout(family, task, lambda s, t, z=z: agent.act(s, z[None]))
+        clips.append((caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
+    (left, fps), (right, _) = clips
+    return write_video(out, render_side_by_side(left, right), fps)
 
 
 def verify(path: str | Path) -> dict[str, Any]:

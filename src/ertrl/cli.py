@@ -395,6 +395,33 @@ def demo(argv: Sequence[str]) -> None:
 
 
 @dataclass
+class RenderCommand:
+    """Film an agent before and after adaptation, side by side (MuJoCo families)."""
+
+    run: Path
+    """Folder of the run."""
+    task: int = 20
+    """Which task; 20 to 29 are held out and in distribution."""
+    out: Path = Path("clip.mp4")
+    """Where to write: .mp4 or .gif."""
+    data: Path | None = None
+    """Dataset folder, if it has moved since training."""
+    json: bool = False
+    """Print where the clip is as JSON."""
+
+
+def render(argv: Sequence[str]) -> None:
+    """`ertrl render`."""
+    import tyro
+
+    command = _parse(RenderCommand, "render", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    from ertrl import api
+
+    path = api.render(command.run, command.task, command.out, data=command.data)
+    _output({"clip": str(path)}, command.json, f"wrote {path}")
+
+
+@dataclass
 class BenchCommand:
     """Measure speed on this machine."""
 
@@ -440,6 +467,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "train": train,
     "evaluate": evaluate,
     "report": report,
+    "render": render,
     "verify": verify,
     "bench": bench,
 }
