@@ -15,9 +15,9 @@ import pytest
 import reference as ref
 from ertrl.config import SamplingConfig
 from ertrl.data import Sampler
-from ertrl.learners import brac, get_learner
+from ertrl.learners import LearnerStep, brac, get_learner
 from ertrl.methods import er_trl, get_method
-from ertrl.training.update import init, update
+from ertrl.training.update import TrainState, init, update
 from toys import (
     DIMS,
     LATENT,
@@ -39,6 +39,7 @@ from toys import (
     small_config,
     table,
     trees_differ,
+    with_fields,
     write_dataset,
 )
 
@@ -104,6 +105,43 @@ def test_nothing_of_the_learner_can_reach_the_encoder(method, learner):
     # The other way z passes, or the learner would not know its task.
     critic = next(out for out in found if out.startswith(".learner.critic."))
     assert any(i.startswith(".method.encoder") for i in found[critic])
+
+
+def test_an_update_hands_z_its_slope_and_fresh_keys_around():
+    """One step with stubs that only take notes."""
+    seen = []
+
+    def encode(config, state, context):
+        assert context.reward.shape == (SAMPLING.meta_batch, SAMPLING.context_size)
+        return context.reward[:, :LATENT] + state
+
+    def learn(config, state, rl, more_rl, z, key):
+        seen.append({"rl": rl, "z": z, "learner key": jax.random.key_data(key)})
+        return LearnerStep(state + 1, 2 * z, {"a": z.sum()})
+
+    def represent(config, state, batch, z_gradient, key):
+        seen[-1] |= {"slope": z_gradient, "method key": jax.random.key_data(key)}
+        return state + 1, {"b": z_gradient.sum()}
+
+    method = get_method("focal")._replace(encode=encode, update=represent)
+    learner = get_learner("td3bc")._replace(update=learn)
+    config = small_config("focal", "td3bc")
+    batch = one_batch(config)
+    state = TrainState(np.float32(0), np.float32(10), np.int32(0))
+    for _ in range(2):
+        state, metrics = update(method, learner, config, state, batch)
+        assert metrics.keys() == {"a", "b"}
+    update(method, learner, with_fields(config, seed=1), state._replace(step=np.int32(0)), batch)
+    assert tuple(state) == (2, 12, 2)
+    # z comes from the first context of each task, and from the method's state before its step.
+    first = batch.context.reward[:, 0, :LATENT]
+    for i in range(2):
+        np.testing.assert_allclose(seen[i]["z"], first + i, rtol=1e-6)
+        np.testing.assert_array_equal(seen[i]["slope"], 2 * seen[i]["z"])
+        assert_trees_equal(seen[i]["rl"], batch.rl)
+    # Two keys per step and seed, none of them used twice.
+    keys = {tuple(np.asarray(notes[k])) for notes in seen for k in ("method key", "learner key")}
+    assert len(keys) == 6
 
 
 @cache
