@@ -87,7 +87,7 @@ def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> 
         value=value,
         target_value=value,
         dual=dual,
-        alpha=jnp.asarray(config.alpha_init),
+        alpha=jnp.asarray(config.alpha_init, dtype=float),  # not weakly typed: one program
         actor_opt=start[0],
         critic_opt=start[1],
         value_opt=start[2],
