@@ -261,7 +261,7 @@ def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) ->
     if isinstance(expected, str):
         detail = f" ({expected} and {found})"
     elif isinstance(expected, dict):
-        keys = [k for k in {**expected, **found} if expected.get(k) != found.get(k)]
+        keys = [k for k in sorted({*expected, *found}) if expected.get(k) != found.get(k)]
         detail = f" (in {', '.join(map(str, keys))})"
     raise ReportError(
         f"{one.run.name} and {other.run.name} cannot stand in one table: their {what} "
@@ -336,7 +336,9 @@ def _notes(family: FamilyResults) -> list[str]:
                     f"{family.family}, {variant.label}, seed {member.seed} was evaluated {where}; "
                     f"the tables show update {variant.step} without it."
                 )
-        if 0 < variant.step < variant.updates:
+        if not variant.step:
+            notes.append(f"{family.family}, {variant.label} has not been evaluated yet.")
+        elif variant.step < variant.updates:
             notes.append(
                 f"{family.family}, {variant.label} is unfinished: its numbers are those of update "
                 f"{variant.step:,} of {variant.updates:,}."

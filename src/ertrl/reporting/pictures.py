@@ -10,7 +10,7 @@ from ertrl.reporting import figures
 from ertrl.reporting.figures.common import BAND_SEEDS
 from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.material import Material
-from ertrl.reporting.style import house_style
+from ertrl.reporting.style import house_style, settle
 
 SEEDS_DRAWN = (
     f"Thick lines are means over seeds; bands are 95% confidence intervals from {BAND_SEEDS} seeds "
@@ -66,7 +66,10 @@ def draw(family: FamilyResults, material: Material, labels: list[str]) -> dict[s
                 "What the agent learned from: returns of the recorded episodes, from the first "
                 "checkpoint of the behaviour policies to the last.",
             )
-    return {kind: Picture(f"{prefix}-{kind}", *parts) for kind, parts in made.items()}
+        return {
+            kind: Picture(f"{prefix}-{kind}", settle(figure), alt, caption)
+            for kind, (figure, alt, caption) in made.items()
+        }
 
 
 def _from_replays(

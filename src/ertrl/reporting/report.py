@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ertrl import store
 from ertrl.provenance import provenance
-from ertrl.reporting import page, pictures, style, tables
+from ertrl.reporting import page, style, tables
 from ertrl.reporting.gather import FamilyResults, Results, SeedRun, Variant, gather
 from ertrl.reporting.material import prepare
+from ertrl.reporting.pictures import Picture, draw
 from ertrl.reporting.summary import summarise_family
 from ertrl.training import Run
 
@@ -23,33 +24,50 @@ def report(
     `runs` are run folders, or folders of runs. `data` names the dataset folders, where they are
     no longer at the place the runs were trained from. Returns the path of report.html.
     """
-    out = Path(out)
+    out, made = Path(out), compose(runs, data)
+    for picture in (p for family in made.pictures for p in family.values()):
+        for kind in ("png", "pdf"):
+            target = out / "figures" / f"{picture.name}.{kind}"
+            store.write_bytes(target, style.to_bytes(picture.figure, kind))
+    every = [summary for pair in made.summaries for summary in pair]
+    texts = {
+        "tables/summary.md": "\n".join(tables.markdown(summary) for summary in every),
+        "tables/summary.tex": "\n".join(tables.latex(summary) for summary in every),
+        "tables/summary.csv": tables.csv_table(made.results),
+        "report.html": made.html,
+    }
+    store.write_json(out / "results.json", raw_numbers(made.results))
+    for name, content in texts.items():
+        store.write_bytes(out / name, content.encode())
+    return out / "report.html"
+
+
+class Composition(NamedTuple):
+    """A report before it is written."""
+
+    results: Results
+    pictures: list[dict[str, Picture]]
+    """One dictionary per family."""
+    summaries: list[page.Tables]
+    html: str
+
+
+def compose(
+    runs: Sequence[str | Path | Run], data: str | Path | Sequence[str | Path] | None = None
+) -> Composition:
+    """Read, replay, draw and typeset."""
     results = gather(runs)
     materials = prepare(results, data)
     drawn = [
-        pictures.draw(family, material, results.labels)
+        draw(family, material, results.labels)
         for family, material in zip(results.families, materials, strict=True)
     ]
     summaries = [
         (summarise_family(family), summarise_family(family, normalised=False))
         for family in results.families
     ]
-    for picture in (p for family in drawn for p in family.values()):
-        for kind in ("png", "pdf"):
-            target = out / "figures" / f"{picture.name}.{kind}"
-            store.write_bytes(target, style.to_bytes(picture.figure, kind))
-    every = [summary for pair in summaries for summary in pair]
-    texts = {
-        "tables/summary.md": "\n".join(tables.markdown(summary) for summary in every),
-        "tables/summary.tex": "\n".join(tables.latex(summary) for summary in every),
-        "tables/summary.csv": tables.csv_table(results),
-    }
-    for name, content in texts.items():
-        store.write_bytes(out / name, content.encode())
-    store.write_json(out / "results.json", raw_numbers(results))
-    path = out / "report.html"
-    store.write_bytes(path, page.render(results, materials, drawn, summaries).encode())
-    return path
+    html = page.render(results, materials, drawn, summaries)
+    return Composition(results, drawn, summaries, html)
 
 
 def raw_numbers(results: Results) -> dict[str, Any]:

@@ -103,6 +103,13 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
     return figure
 
 
+def settle(figure: Figure) -> Figure:
+    """Arrange the panels once and for all; three file formats need not do it three times."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
 # --- files ---
 
 
@@ -133,7 +140,9 @@ def inline_svg(figure: Figure, key: str, description: str) -> str:
     text = text.replace("xlink:href=", "href=")
     for colour, variable in CSS_VARIABLES.items():
         text = re.sub(rf"(?<=[ :\"]){colour}\b", f"var({variable})", text)
+    # The page's own font takes over; Matplotlib names its font in two ways.
     text = re.sub(r"font: ([\d.]+px) '[^']+'[^;\"]*", r"font-size: \1", text)
+    text = re.sub(r" ?font-family: '[^']+'[^;\"]*;?", "", text)
     box = re.search(r'viewBox="([^"]+)"', text)
     if box is None:
         raise ValueError("Matplotlib wrote an SVG without a viewBox")
