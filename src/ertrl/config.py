@@ -7,6 +7,7 @@ key; nothing is ignored. Every field has a docstring, which is also its text in 
 import dataclasses
 import hashlib
 import json
+import math
 import types
 import typing
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -217,12 +218,16 @@ def _checked(value: Any, annotation: Any, path: str) -> Any:
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{path} must be a list, got {value!r}")
+        if arguments[-1] is not ... and len(value) != len(arguments):
+            raise ConfigError(f"{path} must be a list of {len(arguments)}, got {value!r}")
         return tuple(_checked(v, arguments[0], f"{path}[{i}]") for i, v in enumerate(value))
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
         return _checked(value, next(a for a in arguments if a is not type(None)), path)
-    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+    if annotation is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise ConfigError(f"{path} must be a finite number, got {value!r}")
         return float(value)
     if not isinstance(value, annotation) or (isinstance(value, bool) and annotation is not bool):
         raise ConfigError(f"{path} must be of type {annotation.__name__}, got {value!r}")
