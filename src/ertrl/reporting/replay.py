@@ -23,9 +23,10 @@ LATENT_CONTEXTS = 6
 """Independent contexts per task in pictures of the latent space."""
 
 
-def agent_of(run: Run, dataset: Dataset) -> Agent:
-    """The agent of the run's newest checkpoint."""
-    state, _ = run.load(init(run.method, run.learner, run.config, dataset.dims))
+def agent_of(run: Run, dataset: Dataset, step: int) -> Agent:
+    """The agent after so many updates, or of the newest checkpoint where that one is gone."""
+    blank = init(run.method, run.learner, run.config, dataset.dims)
+    state, _ = run.load(blank, step if step in run.checkpoint_steps() else None)
     return Agent(run.method, run.learner, run.config, state.method, state.learner)
 
 
