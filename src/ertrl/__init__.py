@@ -1,3 +1,61 @@
-"""Offline meta-reinforcement learning on a laptop."""
+"""Offline meta-reinforcement learning on a laptop.
+
+    data = ertrl.collect("point-robot")
+    run = ertrl.train("er-trl", data)
+    result = ertrl.evaluate(run)
+    ertrl.report([run])
+
+Importing this package is cheap; JAX is loaded by the first function that needs it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ertrl import envs  # its import makes the environments known to gymnasium.make
+from ertrl.envs import make_family
+
+if TYPE_CHECKING:
+    from ertrl.api import collect, evaluate, load_agent, render, resume, train, verify
+    from ertrl.data import Dataset
+    from ertrl.launch.demo import demo
+    from ertrl.reporting import report
+    from ertrl.training import Run
 
 __version__ = "0.1.0"
+__all__ = [
+    "Dataset",
+    "Run",
+    "collect",
+    "demo",
+    "envs",
+    "evaluate",
+    "load_agent",
+    "make_family",
+    "render",
+    "report",
+    "resume",
+    "train",
+    "verify",
+]
+
+_HOMES = {
+    "Dataset": "ertrl.data",
+    "Run": "ertrl.training",
+    "report": "ertrl.reporting",
+    "demo": "ertrl.launch.demo",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ertrl' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES.get(name, "ertrl.api")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Show what can be imported."""
+    return [*__all__, "__version__"]

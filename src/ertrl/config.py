@@ -56,8 +56,7 @@ class SamplingConfig:
     context_size: int = 256
     """Transitions per context, drawn i.i.d. with replacement."""
     contexts_per_task: int = 2
-    """Independent contexts per task. Two give DML real positive pairs; the first one conditions
-    actor and critic. One reproduces the released code, where no positive pair ever occurs."""
+    """Independent contexts per task; two give DML real positive pairs (the released code has 1)."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ class EvaluationConfig:
     repeats: int = 2
     """Independent repeats per task."""
     prior: Literal["zero", "mean"] = "zero"
-    """z0 before anything is known: the zero vector (as released) or the mean z of the training
-    tasks, each from one offline context."""
+    """z0 before anything is known: the zero vector or the mean z of the training tasks."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +145,7 @@ class CollectConfig:
     initial_temperature: float = 0.1
     """SAC's alpha at the start; learned from there."""
     relabel_fraction: float = 0.5
-    """Share of a batch rewarded by another task than the one that collected it (conditioned
-    policy, families that differ only in reward)."""
+    """Share of a batch that other tasks reward (conditioned policy, reward families only)."""
     simulations_per_task: int = 2
     """Parallel simulations of each task."""
     random_steps: int = 20

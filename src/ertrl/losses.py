@@ -54,9 +54,7 @@ def generator_loss(fake_logit: Float[Array, "..."]) -> Float[Array, ""]:
     return jax.nn.softplus(-fake_logit).mean()
 
 
-def entropy_of_actions(
-    actions: Float[Array, "T B A"], ridge: float = 1e-5
-) -> Float[Array, "T"]:
+def entropy_of_actions(actions: Float[Array, "T B A"], ridge: float = 1e-5) -> Float[Array, "T"]:
     """H(pi_hat(a | s, z)), Eq. (entropy_samples): a Gaussian fitted to each task's actions.
 
     [released] The covariance pools the actions of all states of a task.
@@ -89,9 +87,7 @@ def temporal_difference(
     return reward + discount * (1 - terminated) * next_value
 
 
-def dual_kl(
-    c_policy: Float[Array, "..."], c_data: Float[Array, "..."]
-) -> Float[Array, "..."]:
+def dual_kl(c_policy: Float[Array, "..."], c_data: Float[Array, "..."]) -> Float[Array, "..."]:
     """BRAC's dual estimate of KL(pi || beta) per row: log g(a~) - g(a) + 1 with g = softplus(c).
 
     For any c its mean is at most the divergence; the dual critic c is trained to make it tight.

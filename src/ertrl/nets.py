@@ -139,7 +139,9 @@ def log_prob(
     log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)).
     """
     u = before_tanh
-    gaussian = -0.5 * jnp.square((u - mean) / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2 * jnp.pi)
+    gaussian = (
+        -0.5 * jnp.square((u - mean) / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2 * jnp.pi)
+    )
     squash = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
     return (gaussian - squash).sum(axis=-1)
 

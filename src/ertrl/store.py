@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _canonical(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -77,8 +77,11 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     write_bytes(path, _canonical({**content, "sha256": sha256(_canonical(content))}))
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read sealed JSON. Any byte that differs from what `write_json` wrote is an error."""
+def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
+    """Read sealed JSON. Any byte that differs from what `write_json` wrote is an error.
+
+    With `kind`, so is a file whose own field 'kind' says otherwise: it was swapped for another.
+    """
     data = read_bytes(path, limit=MAX_JSON_BYTES)
     try:
         content = json.loads(data)
@@ -86,13 +89,15 @@ def read_json(path: Path) -> dict[str, Any]:
         intact = seal == sha256(_canonical(content)) and data == _canonical(
             {**content, "sha256": seal}
         )
-    except (ValueError, KeyError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         intact = False
     if not intact:
         raise CorruptFileError(
             f"{path} is damaged or was edited by hand: its content does not match its checksum. "
             "Restore it from a copy or make it again."
         )
+    if kind is not None and content.get("kind") != kind:
+        raise CorruptFileError(f"{path} is of kind {content.get('kind')!r}, expected {kind!r}")
     return content
 
 
@@ -161,7 +166,7 @@ def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
 
 
 @contextlib.contextmanager
-def exclusive(directory: Path) -> Iterator[None]:
+def exclusive(directory: Path) -> Generator[None]:
     """Hold a directory for this process. The system releases it when the process dies."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".lock", "a+") as file:

@@ -6,15 +6,13 @@ Axis letters, used in every annotation:
     O observation    A action    Z task representation    P task parameters
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-if TYPE_CHECKING:
-    from jax import Array
-else:
-    Array = Any  # annotations alone do not need JAX, and importing it takes half a second
+Array = Any
+"""NumPy on the host, JAX on the device. (Importing JAX for annotations takes half a second.)"""
 
 
 class Dims(NamedTuple):

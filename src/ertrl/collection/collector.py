@@ -115,14 +115,7 @@ def collect(
     collector = Collector(family, config)
     blocks = config.steps // config.steps_per_block
     at = np.linspace(1, blocks, config.checkpoints).round().astype(int).tolist()
-    writer = DatasetWriter(
-        path,
-        range(family.n_tasks),
-        config.checkpoints * config.episodes_per_checkpoint,
-        family.horizon,
-        family.observation_dim,
-        family.action_dim,
-    )
+    writer = DatasetWriter(path, family, config.checkpoints * config.episodes_per_checkpoint)
     curve: list[dict[str, Any]] = []
     with Meter(f"collect {family.name}", blocks, style=progress) as meter:
         note = ""
@@ -138,9 +131,7 @@ def collect(
             meter.update(block, note)
     final = collector.episodes(config.reference_episodes, "expert", 0, stochastic=False)
     expert = _returns(final, family.n_tasks)
-    anchors = anchor_returns(
-        family, range(family.n_tasks), config.reference_episodes, config.seed
-    )
+    anchors = anchor_returns(family, range(family.n_tasks), config.reference_episodes, config.seed)
     records = {
         task: TaskRecord(
             group=family.split.group_of(task),
@@ -149,12 +140,7 @@ def collect(
         )
         for task in range(family.n_tasks)
     }
-    writer.seal(
-        family.name,
-        records,
-        {"name": f"SAC, {config.policy}", "config": to_json(config), "curve": curve},
-        parameter_names=list(family.parameter_names),
-    )
+    writer.seal(records, {"name": "sac", "config": to_json(config), "curve": curve})
     return Dataset(path, verify=False)
 
 

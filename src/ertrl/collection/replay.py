@@ -43,9 +43,7 @@ class Replay:
         self._terminated[place] = step.terminated[good]
         np.add.at(self._count, task, 1)
 
-    def own(
-        self, seed: int, block: int, shape: tuple[int, int]
-    ) -> tuple[Transitions, np.ndarray]:
+    def own(self, seed: int, block: int, shape: tuple[int, int]) -> tuple[Transitions, np.ndarray]:
         """[updates, tasks, batch] transitions, each task's own, and their tasks."""
         task = np.arange(self._family.n_tasks)[None, :, None]
         task = np.broadcast_to(task, (shape[0], self._family.n_tasks, shape[1]))

@@ -73,9 +73,7 @@ def update(
     target_entropy = -a.shape[-1]
 
     after = state.actor.sample(key_next, s2, task)
-    soft_value = (
-        state.target_critic.least(s2, after.action, task) - temperature * after.log_prob
-    )
+    soft_value = state.target_critic.least(s2, after.action, task) - temperature * after.log_prob
     y = losses.temporal_difference(r, terminated, soft_value, config.discount)
 
     def critic_loss(critic: Twin):
@@ -101,7 +99,7 @@ def update(
         actor=actor,
         critic=critic,
         target_critic=toward(state.target_critic, critic, config.tau),
-        log_temperature=state.log_temperature + step,
+        log_temperature=eqx.apply_updates(state.log_temperature, step),
         actor_opt=actor_opt,
         critic_opt=critic_opt,
         temperature_opt=temperature_opt,

@@ -29,9 +29,7 @@ class TaskData:
             if field not in entry["files"]:
                 raise DataError(f"{folder}: the manifest lists no '{field}' for task {self.task}")
             path = folder / _inside(entry["files"][field]["path"], folder)
-            expected = layout.shape_of(
-                field, self.episodes, horizon, dims.observation, dims.action
-            )
+            expected = layout.shape_of(field, self.episodes, horizon, dims.observation, dims.action)
             arrays[field] = _map(path, expected, layout.dtype_of(field))
         self.observations, self.actions, self.rewards = (
             arrays["observations"],
@@ -102,14 +100,14 @@ class Dataset:
                 f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
                 "Make one with `ertrl collect FAMILY`."
             )
-        self.manifest = store.read_json(self.path / layout.MANIFEST)
-        found = (self.manifest.get("kind"), self.manifest.get("format"))
-        if found != (layout.KIND, layout.FORMAT):
+        self.manifest = store.read_json(self.path / layout.MANIFEST, layout.KIND)
+        if self.manifest["format"] != layout.FORMAT:
             raise DataError(
-                f"{self.path / layout.MANIFEST} is of kind and version {found}; this version of "
-                f"ertrl reads {(layout.KIND, layout.FORMAT)}"
+                f"{self.path / layout.MANIFEST} has format version {self.manifest['format']}; "
+                f"this version of ertrl reads version {layout.FORMAT}"
             )
         self.family: str = self.manifest["family"]
+        self.family_options: dict[str, Any] = self.manifest["family_options"]
         self.horizon: int = self.manifest["horizon"]
         self.dims = Dims(self.manifest["observation_dim"], self.manifest["action_dim"])
         if verify:
@@ -147,4 +145,5 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """Names the content: equal data, equal fingerprint, wherever and whenever collected."""
-        return fingerprint({"family": self.family, "tasks": self.manifest["tasks"]})
+        names = ("family", "family_options", "tasks")
+        return fingerprint({name: self.manifest[name] for name in names})

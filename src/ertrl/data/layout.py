@@ -1,7 +1,7 @@
 """The dataset format: one folder per family, a sealed manifest, memory-mapped arrays.
 
     data/point-robot/
-      manifest.json                 family, split, tasks, references, collector, SHA-256 of each file
+      manifest.json                 family, tasks, references, collector, SHA-256 of each file
       tasks/000/observations.npy    float32 [E, L+1, O]   every observation once
                 actions.npy         float32 [E, L, A]     in [-1, 1]
                 rewards.npy         float32 [E, L]

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ertrl import store
 from ertrl.data import layout
+from ertrl.envs.family import Family
 from ertrl.errors import DataError
 from ertrl.provenance import provenance
 from ertrl.types import Episodes
@@ -30,19 +30,17 @@ class DatasetWriter:
     def __init__(
         self,
         path: Path,
-        tasks: Sequence[int],
+        family: Family,
         episodes_per_task: int,
-        horizon: int,
-        observation_dim: int,
-        action_dim: int,
     ):
         """Work in a hidden folder beside the final one."""
         if path.exists():
             raise DataError(
                 f"{path} already exists. Choose another place, or remove it to collect again."
             )
-        self._path = path
-        self._sizes = (horizon, observation_dim, action_dim)
+        self._path, self._family = path, family
+        self._sizes = (family.horizon, family.observation_dim, family.action_dim)
+        tasks = range(family.n_tasks)
         self._work = path.with_name(f".{path.name}.partial")
         shutil.rmtree(self._work, ignore_errors=True)
         self._filled = dict.fromkeys(tasks, 0)
@@ -74,9 +72,7 @@ class DatasetWriter:
             array[first : first + count] = block[field][good]
         self._filled[task] = first + count
 
-    def seal(
-        self, family: str, records: dict[int, TaskRecord], collector: dict[str, Any], **extra: Any
-    ) -> None:
+    def seal(self, records: dict[int, TaskRecord], collector: dict[str, Any]) -> None:
         """Flush, hash, write the manifest and move the folder into place."""
         horizon, observation_dim, action_dim = self._sizes
         tasks = []
@@ -104,14 +100,15 @@ class DatasetWriter:
         manifest = {
             "kind": layout.KIND,
             "format": layout.FORMAT,
-            "family": family,
+            "family": self._family.name,
+            "family_options": self._family.options,
+            "parameter_names": list(self._family.parameter_names),
             "horizon": horizon,
             "observation_dim": observation_dim,
             "action_dim": action_dim,
             "tasks": tasks,
             "collector": collector,
             "provenance": provenance(),
-            **extra,
         }
         store.write_json(self._work / layout.MANIFEST, manifest)
         os.rename(self._work, self._path)

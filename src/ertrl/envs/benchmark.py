@@ -118,3 +118,14 @@ def _gymnasium(family: Family) -> Callable[[], None]:
             env.reset()
 
     return advance
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The result as a person reads it."""
+    lines = [f"control steps per second, {result['threads']} threads, {result['batch']} at once"]
+    for name, r in result["families"].items():
+        line = f"  {name:18} {r['steps_per_second']:10,.0f}"
+        if "ratio" in r:
+            line += f"   {r['ratio']:4.2f} x {r['gymnasium']}"
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Adaptation to unseen tasks: protocols, agents, normalised returns."""
 
 from ertrl.evaluation.agent import AdaptedAgent, Agent
-from ertrl.evaluation.evaluate import evaluate_agent, normalise, summarise
+from ertrl.evaluation.evaluate import evaluate_agent, normalise, references, summarise
 from ertrl.evaluation.protocols import PROTOCOLS, ProtocolResult
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "ProtocolResult",
     "evaluate_agent",
     "normalise",
+    "references",
     "summarise",
 ]

@@ -11,17 +11,23 @@ from ertrl.config import TrainConfig
 from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
-from ertrl.types import Context
+from ertrl.types import Context, Dims
 
 
 class Agent:
     """Method and learner with their trained states, ready to use."""
 
     def __init__(
-        self, method: Method, learner: Learner, config: TrainConfig, method_state, learner_state
+        self,
+        method: Method,
+        learner: Learner,
+        config: TrainConfig,
+        dims: Dims,
+        method_state: Any,
+        learner_state: Any,
     ):
         """See `ertrl.load_agent` for the short way."""
-        self.config = config
+        self.config, self.dims = config, dims
         self.latent_dim: int = config.method.encoder.latent_dim
         self._method_state, self._learner_state = method_state, learner_state
 
@@ -44,7 +50,7 @@ class Agent:
         self._encode, self._act, self._explore = encode, act, explore
 
     def encode(self, context: Context) -> np.ndarray:
-        """z for each context of a batch: [N, H, ...] -> [N, Z]."""
+        """Z for each context of a batch: [N, H, ...] -> [N, Z]."""
         return np.asarray(self._encode(self._method_state, context))
 
     def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -69,6 +75,11 @@ class Agent:
         if len({a.shape[1] for a in arrays}) > 1 or not arrays[0].shape[1]:
             shapes = {n: a.shape[1:] for n, a in zip(names, arrays, strict=True)}
             raise DataError(f"a context needs equally many rows, at least one, in each: {shapes}")
+        widths = (self.dims.observation, self.dims.action, None, self.dims.observation)
+        for name, array, width in zip(names, arrays, widths, strict=True):
+            expected = array.shape[:2] if width is None else (*array.shape[:2], width)
+            if array.shape != expected:
+                raise DataError(f"{name} must have shape {expected[1:]}, got {array.shape[1:]}")
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
         context = Context(*arrays, mask=np.ones_like(arrays[2]))

@@ -44,7 +44,7 @@ def evaluate_agent(
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
-    family = make_family(dataset.family)
+    family = make_family(dataset.family, **dataset.family_options)
     config = agent.config.evaluation
     z0 = prior(agent, dataset)
     measured = {}
@@ -53,6 +53,7 @@ def evaluate_agent(
         PROTOCOLS[name](trial)
         measured[name] = {k: v.tolist() for k, v in trial.result()._asdict().items()}
     return {
+        "kind": "ertrl-evaluation",
         "run": run,
         "step": step,
         "family": dataset.family,
@@ -60,12 +61,22 @@ def evaluate_agent(
         "evaluation": to_json(config),
         "tasks": list(dataset.tasks),
         "groups": dataset.groups,
-        "references": {
-            kind: [data.reference[kind] for data in dataset.tasks.values()]
-            for kind in ("expert", "random", "zero")
-        },
+        "references": references(dataset),
         "protocols": measured,
     }
+
+
+def references(dataset: Dataset) -> dict[str, list[float]]:
+    """Returns of expert, random and idle policies per task, checked: they are the scale's ends."""
+    for task, data in dataset.tasks.items():
+        expert, random = data.reference["expert"], data.reference["random"]
+        if not expert > random:
+            raise DataError(
+                f"{dataset.path}: task {task}'s expert return {expert:.4g} is not above its random "
+                f"return {random:.4g}, so returns cannot be normalised; collect with more steps"
+            )
+    tasks = dataset.tasks.values()
+    return {kind: [t.reference[kind] for t in tasks] for kind in ("expert", "random", "zero")}
 
 
 def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np.ndarray:
@@ -73,12 +84,6 @@ def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np
     shape = (-1,) + (1,) * (np.ndim(returns) - 1)
     random = np.reshape(references["random"], shape)
     expert = np.reshape(references["expert"], shape)
-    if not (expert > random).all():
-        worst = int(np.argmin(np.ravel(expert - random)))
-        raise DataError(
-            f"task {worst}: the expert's return {np.ravel(expert)[worst]:.3g} is not above the "
-            f"random policy's {np.ravel(random)[worst]:.3g}; collect with a larger budget"
-        )
     return 100 * (np.asarray(returns) - random) / (expert - random)
 
 

@@ -4,8 +4,8 @@ Each protocol lasts `episodes` horizons of evaluation steps, z is never inferred
 and the reported return is that of the last evaluation episode. Counters are in steps, so families
 whose episodes end early may need more episodes.
 
-- offline: before each episode, one horizon of i.i.d. transitions of the task's own dataset joins the
-  context.
+- offline: before each episode, one horizon of i.i.d. transitions of the task's own dataset joins
+  the context.
 - online: the agent acts on z0, its episodes are its context, z is first inferred after
   `prior_episodes` horizons.
 - non-prior: an exploration block of at least one horizon precedes each evaluation episode and makes

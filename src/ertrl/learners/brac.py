@@ -87,7 +87,7 @@ def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> 
         value=value,
         target_value=value,
         dual=dual,
-        alpha=jnp.asarray(config.alpha_init),
+        alpha=jnp.asarray(config.alpha_init, dtype=float),  # not weakly typed: one program
         actor_opt=start[0],
         critic_opt=start[1],
         value_opt=start[2],
@@ -101,7 +101,7 @@ def slope_penalty(
     mixed: Float[Array, "T B A"],
     zs: Float[Array, "T B Z"],
 ) -> Float[Array, ""]:
-    """mean max(|grad_a c(s, a, z)| - 1, 0)^2 at actions between the policy's and the data's.
+    """Mean max(|grad_a c(s, a, z)| - 1, 0)^2 at actions between the policy's and the data's.
 
     [paper] The released code penalises the value of c in place of its gradient, which caps the
     divergence it can measure at about 1.
@@ -158,9 +158,7 @@ def update(
         state = update_dual(config, state, fresh, z, dual_key)
 
     next_value = state.target_value(s2, zs)[..., 0]
-    y = losses.temporal_difference(
-        config.reward_scale * r, terminated, next_value, config.discount
-    )
+    y = losses.temporal_difference(config.reward_scale * r, terminated, next_value, config.discount)
 
     def critic_loss(critic: Twin, z: Float[Array, "T Z"]):
         q1, q2 = critic(s, a, over_batch(z, s))

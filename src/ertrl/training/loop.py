@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,15 +10,15 @@ import numpy as np
 from ertrl import store
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import Interrupted, TrainingDiverged
-from ertrl.evaluation import Agent, evaluate_agent, summarise
-from ertrl.learners import Metrics
+from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.training.run import MetricsLog, Run
-from ertrl.training.update import TrainState, init, make_chunk
+from ertrl.training.update import make_chunk
 
 
 def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
     """Train a run to its end, from wherever it stands."""
+    references(dataset)  # a scale that cannot be used is better known now than after hours
     with store.exclusive(run.path), _signals() as stop_signal:
         _train(run, dataset, progress, stop_signal)
     return run
@@ -26,7 +26,7 @@ def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> R
 
 def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: list[int]) -> None:
     config = run.config
-    state, log_bytes = _restore(run, dataset)
+    state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
     step = int(state.step)
     log = MetricsLog(run, log_bytes)
     sampler = Sampler(
@@ -37,20 +37,21 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
     label = f"train {run.spec['method']} seed {config.seed}"
     with Meter(label, config.updates, start=step, style=progress) as meter:
         meter.update(step)
-        batches = sampler.batches(step, size) if step < config.updates else None
+        upcoming = sampler.batches(step, size)
         note = ""
         while step < config.updates:
-            state, pending = chunk(state, batches)
+            state, pending = chunk(state, upcoming)
             # The device works on this chunk while the host gathers the next one.
-            if step + size < config.updates:
-                batches = sampler.batches(step + size, size)
+            upcoming = sampler.batches(step + size, size)
             metrics = {name: np.asarray(values) for name, values in pending.items()}
             _check_finite(metrics, step, run)
             step += size
             log.write({"kind": "train", "step": step, **_means(metrics)})
             evaluated = step % config.evaluate_every == 0 or step == config.updates
             if evaluated:
-                agent = Agent(run.method, run.learner, config, state.method, state.learner)
+                agent = Agent(
+                    run.method, run.learner, config, run.dims, state.method, state.learner
+                )
                 result = evaluate_agent(agent, dataset, step=step, run=run.name)
                 store.write_json(run.evaluation_path(step), result)
                 scores = summarise(result)
@@ -72,18 +73,11 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
     log.close()
 
 
-def _restore(run: Run, dataset: Dataset) -> tuple[TrainState, int]:
-    state = init(run.method, run.learner, run.config, dataset.dims)
-    if not run.checkpoint_steps():
-        return state, 0
-    return run.load(state)
-
-
-def _means(metrics: Metrics) -> dict[str, float]:
+def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:
     return {name: float(np.mean(values, dtype=np.float64)) for name, values in metrics.items()}
 
 
-def _check_finite(metrics: Metrics, step: int, run: Run) -> None:
+def _check_finite(metrics: dict[str, np.ndarray], step: int, run: Run) -> None:
     bad = [
         (int(np.argmin(np.isfinite(v))), name)
         for name, v in metrics.items()
@@ -100,7 +94,7 @@ def _check_finite(metrics: Metrics, step: int, run: Run) -> None:
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
+def _signals() -> Generator[list[int]]:
     """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -117,5 +111,3 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-

@@ -1,10 +1,10 @@
 """A run on disk: what it is, how far it is, what it measured.
 
-    runs/point-robot-er-trl-td3bc-s0-1a2b3c4d5e/
-      config.json                what determines the run, sealed
-      metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
-      checkpoints/00001000.*     safetensors and its sealed description
-      evaluations/00005000.json  per-task returns of all protocols, sealed
+runs/point-robot-er-trl-td3bc-s0-1a2b3c4d5e/
+config.json                what determines the run, sealed
+metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
+checkpoints/00001000.*     safetensors and its sealed description
+evaluations/00005000.json  per-task returns of all protocols, sealed
 """
 
 import json
@@ -19,7 +19,8 @@ from ertrl.errors import CorruptFileError, RunError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
-from ertrl.training.update import TrainState
+from ertrl.training.update import TrainState, init
+from ertrl.types import Dims
 
 KEPT_CHECKPOINTS = 2
 
@@ -35,17 +36,18 @@ class Run:
                 f"{self.path} is not a run: it has no config.json. "
                 "Start one with `ertrl train METHOD --data DIR`."
             )
-        self.spec = store.read_json(self.path / "config.json")
+        self.spec = store.read_json(self.path / "config.json", "ertrl-run")
         self.method = get_method(self.spec["method"])
         self.learner = get_learner(self.spec["learner"])
         self.family: str = self.spec["family"]
+        self.dims = Dims(**self.spec["dims"])
         blank = TrainConfig(method=self.method.config(), learner=self.learner.config())
         self.config = replace_from_json(blank, self.spec["config"])
 
     @property
     def name(self) -> str:
-        """The run's identity, also its directory name."""
-        return self.path.name
+        """The run's identity: its directory may be renamed, this stays."""
+        return self.spec["name"]
 
     @classmethod
     def create(
@@ -61,6 +63,7 @@ class Run:
         config.validate()
         identity = {
             "family": dataset.family,
+            "dims": dataset.dims._asdict(),
             "dataset": dataset.fingerprint,
             "method": method,
             "learner": learner,
@@ -70,6 +73,8 @@ class Run:
         path = Path(root) / name
         if not (path / "config.json").exists():
             spec = {
+                "kind": "ertrl-run",
+                "name": name,
                 **identity,
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
@@ -95,6 +100,13 @@ class Run:
         """Updates at which a complete checkpoint exists, oldest first."""
         return sorted(int(p.stem) for p in (self.path / "checkpoints").glob("[0-9]*.json"))
 
+    def latest_checkpoint(self) -> int:
+        """The newest checkpoint's number of updates."""
+        steps = self.checkpoint_steps()
+        if not steps:
+            raise RunError(f"{self.path} has no checkpoint yet; train it first")
+        return steps[-1]
+
     def save(self, state: TrainState, metrics_bytes: int) -> None:
         """Write a checkpoint, then drop old ones. It counts from its description on."""
         step = int(state.step)
@@ -102,6 +114,7 @@ class Run:
         stem = self.path / "checkpoints" / f"{step:08d}"
         store.write_bytes(stem.with_suffix(".safetensors"), blob)
         description = {
+            "kind": "ertrl-checkpoint",
             "step": step,
             "run": self.name,
             "weights_sha256": store.sha256(blob),
@@ -112,22 +125,34 @@ class Run:
             for suffix in (".json", ".safetensors"):
                 (self.path / "checkpoints" / f"{old:08d}{suffix}").unlink(missing_ok=True)
 
-    def load(self, like: TrainState, step: int | None = None) -> tuple[TrainState, int]:
+    def fresh(self) -> TrainState:
+        """The state before the first update."""
+        return init(self.method, self.learner, self.config, self.dims)
+
+    def load(self, step: int | None = None) -> tuple[TrainState, int]:
         """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
-        steps = self.checkpoint_steps()
-        if not steps:
-            raise RunError(f"{self.path} has no checkpoint yet; train it first")
-        if step is not None and step not in steps:
-            raise RunError(f"{self.path} has checkpoints at updates {steps}, not at {step}")
-        stem = self.path / "checkpoints" / f"{steps[-1] if step is None else step:08d}"
-        description = store.read_json(stem.with_suffix(".json"))
+        step = self.latest_checkpoint() if step is None else step
+        if step not in self.checkpoint_steps():
+            raise RunError(
+                f"{self.path} has checkpoints at updates {self.checkpoint_steps()}, not at {step}"
+            )
+        stem = self.path / "checkpoints" / f"{step:08d}"
+        description = self._read_own(stem.with_suffix(".json"), "ertrl-checkpoint")
         weights = stem.with_suffix(".safetensors")
-        if description["run"] != self.name:
-            raise CorruptFileError(f"{weights} belongs to run {description['run']}")
         blob = store.read_bytes(weights)
         if store.sha256(blob) != description["weights_sha256"]:
-            raise CorruptFileError(f"{weights} is damaged: its SHA-256 differs from the recorded one")
-        return store.tree_from_bytes(blob, like, weights), description["metrics_bytes"]
+            raise CorruptFileError(
+                f"{weights} is damaged: its SHA-256 differs from the recorded one"
+            )
+        return store.tree_from_bytes(blob, self.fresh(), weights), description["metrics_bytes"]
+
+    def verify(self) -> int:
+        """Check configuration, checkpoints and evaluations; returns how many files are whole."""
+        for step in self.checkpoint_steps():
+            self.load(step)
+        for step in self.evaluation_steps():
+            self.evaluation(step)
+        return 1 + 2 * len(self.checkpoint_steps()) + len(self.evaluation_steps())
 
     # --- metrics and evaluations ---
 
@@ -148,7 +173,16 @@ class Run:
         steps = self.evaluation_steps()
         if not steps:
             raise RunError(f"{self.path} has no evaluation yet; run `ertrl evaluate {self.path}`")
-        return store.read_json(self.evaluation_path(steps[-1] if step is None else step))
+        path = self.evaluation_path(steps[-1] if step is None else step)
+        return self._read_own(path, "ertrl-evaluation")
+
+    def _read_own(self, path: Path, kind: str) -> dict[str, Any]:
+        """A sealed file of this run at this step, not one that was put in its place."""
+        content = store.read_json(path, kind)
+        found, expected = (content["run"], content["step"]), (self.name, int(path.stem))
+        if found != expected:
+            raise CorruptFileError(f"{path} belongs to (run, step) {found}, not to {expected}")
+        return content
 
     def evaluation_path(self, step: int) -> Path:
         """Where the evaluation after `step` updates lives."""

@@ -48,9 +48,7 @@ def update(
     method_key, learner_key = jax.random.split(key)
     first = Context(*(x[:, 0] for x in batch.context))
     z = method.encode(config.method, state.method, first)
-    learned = learner.update(
-        config.learner, state.learner, batch.rl, batch.more_rl, z, learner_key
-    )
+    learned = learner.update(config.learner, state.learner, batch.rl, batch.more_rl, z, learner_key)
     method_state, metrics = method.update(
         config.method, state.method, batch, learned.z_gradient, method_key
     )

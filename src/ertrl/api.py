@@ -1,0 +1,160 @@
+"""What a person does, as functions: collect, train, evaluate, report, demo."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ertrl import rng, store
+from ertrl.collection import collect as collect_dataset
+from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
+from ertrl.data import Dataset
+from ertrl.envs import make_family
+from ertrl.errors import DataError
+from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
+from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.profiles import collect_config, train_config
+from ertrl.progress import ProgressStyle
+from ertrl.training import Run, train_run
+
+
+def collect(
+    family: str,
+    out: str | Path | None = None,
+    *,
+    profile: str = "laptop",
+    config: CollectConfig | None = None,
+    options: Mapping[str, Any] | None = None,
+    progress: ProgressStyle = "auto",
+) -> Dataset:
+    """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
+
+    Settings come from the profile unless `config` gives them all; `options` choose a variant of
+    the family. A dataset that is already there with the same settings is opened instead.
+    """
+    made = make_family(family, **(options or {}))
+    config = config or collect_config(profile, family)
+    path = Path(out) if out is not None else Path("data") / family
+    if not path.exists():
+        dataset = collect_dataset(made, config, path, progress)
+        try:
+            references(dataset)
+        except DataError as problem:
+            warnings.warn(str(problem), stacklevel=2)
+        return dataset
+    dataset = Dataset(path)
+    there = (dataset.family, dataset.family_options, dataset.manifest["collector"]["config"])
+    if there != (family, made.options, to_json(config)):
+        raise DataError(
+            f"{path} already holds another dataset ({dataset.family}, collected with other "
+            "settings). Choose another place with --out, or remove it to collect again."
+        )
+    return dataset
+
+
+def train(
+    method: str,
+    data: str | Path | Dataset,
+    *,
+    profile: str = "laptop",
+    learner: str | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path = "runs",
+    progress: ProgressStyle = "auto",
+) -> Run:
+    """Meta-train on a dataset; a run of the same configuration is resumed.
+
+    `settings` overrides parts of the profile, as nested dictionaries:
+    `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
+    """
+    dataset = data if isinstance(data, Dataset) else Dataset(data)
+    learner, config = train_config(profile, dataset.family, method, learner)
+    config = replace_from_json(config, {**(settings or {}), "seed": seed})
+    return start(method, learner, config, dataset, profile=profile, out=out, progress=progress)
+
+
+def start(
+    method: str,
+    learner: str,
+    config: TrainConfig,
+    dataset: Dataset,
+    *,
+    profile: str = "custom",
+    out: str | Path = "runs",
+    progress: ProgressStyle = "auto",
+) -> Run:
+    """Train with a complete configuration."""
+    run = Run.create(out, dataset, method, learner, config, profile)
+    return train_run(run, dataset, progress)
+
+
+def resume(
+    run: str | Path, *, data: str | Path | None = None, progress: ProgressStyle = "auto"
+) -> Run:
+    """Continue a run where it stands."""
+    opened = Run(run)
+    return train_run(opened, opened.open_dataset(data), progress)
+
+
+def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
+    """Load the agent of a run's checkpoint (the newest by default)."""
+    run = run if isinstance(run, Run) else Run(run)
+    state, _ = run.load(step)
+    return Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
+
+
+def evaluate(
+    run: str | Path | Run,
+    protocols: Sequence[str] = tuple(PROTOCOLS),
+    *,
+    data: str | Path | None = None,
+    step: int | None = None,
+) -> dict[str, Any]:
+    """Evaluate a run's checkpoint on all tasks and keep the result with the run.
+
+    An evaluation that already holds these protocols is returned as it is.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    step = run.latest_checkpoint() if step is None else step
+    known: dict[str, Any] = {}
+    if step in run.evaluation_steps():
+        known = run.evaluation(step)
+        if set(protocols) <= known["protocols"].keys():
+            return known
+    dataset = run.open_dataset(data)
+    agent = load_agent(run, step)
+    result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
+    result["protocols"] = {**known.get("protocols", {}), **result["protocols"]}
+    store.write_json(run.evaluation_path(step), result)
+    return result
+
+
+def render(
+    run: str | Path | Run, task: int, out: str | Path, *, data: str | Path | None = None
+) -> Path:
+    """Film an agent in a task before (z0) and after adaptation (offline context), side by side."""
+    from ertrl.envs.render import caption, render_rollout, render_side_by_side, write_video
+
+    run = run if isinstance(run, Run) else Run(run)
+    dataset = run.open_dataset(data)
+    agent, family = load_agent(run), make_family(dataset.family, **dataset.family_options)
+    logged = dataset.task(task)
+    size = run.config.evaluation.episodes * family.horizon
+    rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
+    adapted = agent.adapt(logged.transitions(rows)._asdict())
+    clips = []
+    for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
+        clip = render_rollout(family, task, lambda s, t, z=z: agent.act(s, z[None]))
+        clips.append((caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
+    (left, fps), (right, _) = clips
+    return write_video(out, render_side_by_side(left, right), fps)
+
+
+def verify(path: str | Path) -> dict[str, Any]:
+    """Check every file of a dataset or a run against its checksum."""
+    path = Path(path)
+    if (path / "manifest.json").exists():
+        dataset = Dataset(path, verify=False)
+        return {"path": str(path), "kind": "dataset", "files": dataset.verify()}
+    return {"path": str(path), "kind": "run", "files": Run(path).verify()}

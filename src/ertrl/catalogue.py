@@ -1,0 +1,36 @@
+"""Everything that can be named on the command line, with its settings."""
+
+from typing import Any
+
+from ertrl.config import to_json
+from ertrl.envs import family_names, make_family
+from ertrl.evaluation import PROTOCOLS
+from ertrl.learners import learners
+from ertrl.methods import methods
+from ertrl.profiles import collect_config, profiles, train_config
+
+
+def catalogue() -> dict[str, dict[str, Any]]:
+    """Kind -> name -> description, ready for JSON."""
+    families = {name: make_family(name).describe() for name in family_names()}
+    return {
+        "families": families,
+        "methods": {m.name: {"summary": m.summary, "paper": m.paper} for m in methods().values()},
+        "learners": {x.name: {"summary": x.summary, "paper": x.paper} for x in learners().values()},
+        "protocols": {
+            name: {"summary": (protocol.__doc__ or "").strip()}
+            for name, protocol in PROTOCOLS.items()
+        },
+        "profiles": {
+            name: {
+                "summary": content["summary"],
+                "learner": content["learner"],
+                "collect": {f: to_json(collect_config(name, f)) for f in families},
+                "train": {
+                    f: {m: to_json(train_config(name, f, m)[1]) for m in methods()}
+                    for f in families
+                },
+            }
+            for name, content in profiles().items()
+        },
+    }

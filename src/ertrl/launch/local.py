@@ -1,0 +1,138 @@
+"""Runs as processes of their own, as many at once as there are cores.
+
+One XLA thread per process: small networks gain nothing from a second one, results do not depend on
+how many cores a machine has, and a crash stays in its process.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from ertrl.errors import Interrupted, RunError
+from ertrl.progress import SECONDS_BETWEEN_LINES, rich_bars
+
+
+class Job(NamedTuple):
+    """One call of the command line."""
+
+    label: str
+    arguments: tuple[str, ...]
+    """After `ertrl`; the command must take `--progress json`."""
+    log: Path
+    """Where its error output goes."""
+
+
+class _Worker(threading.Thread):
+    """Runs jobs from a shared list, one after the other."""
+
+    def __init__(self, waiting: list[Job], state: "_State"):
+        super().__init__(daemon=True)
+        self._waiting, self._state = waiting, state
+
+    def run(self) -> None:
+        while not self._state.failed:
+            try:
+                job = self._waiting.pop(0)
+            except IndexError:
+                return
+            self._state.run(job)
+
+
+class _State:
+    def __init__(self, jobs: Sequence[Job]):
+        self.progress = {job.label: (0, 1, "waiting") for job in jobs}
+        self.failed: list[Job] = []
+        self.running: list[subprocess.Popen] = []
+
+    def run(self, job: Job) -> None:
+        job.log.parent.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "NPROC": "1"}
+        command = [sys.executable, "-m", "ertrl", *job.arguments, "--progress", "json"]
+        self.progress[job.label] = (0, 1, "starting")
+        with open(job.log, "w") as log:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+            )
+            self.running.append(process)
+            assert process.stdout is not None
+            for line in process.stdout:
+                try:
+                    report = json.loads(line)
+                    self.progress[job.label] = (report["done"], report["total"], report["note"])
+                except (ValueError, KeyError, TypeError):
+                    continue  # anything else that the command prints is its result
+            if process.wait() != 0:
+                self.failed.append(job)
+            self.running.remove(process)
+
+    def stop(self) -> None:
+        for process in self.running:
+            process.terminate()
+        for process in list(self.running):
+            process.wait()
+
+
+def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
+    """Run all jobs, with a progress bar each; the first failure stops the rest."""
+    state = _State(jobs)
+    workers = workers or len(os.sched_getaffinity(0))
+    threads = [_Worker(waiting, state) for waiting in [list(jobs)] for _ in range(workers)]
+    console = Console(stderr=True)
+    bars = rich_bars(console) if console.is_terminal else None
+    ids = {job.label: bars.add_task(job.label, total=None, note="") for job in jobs} if bars else {}
+    begun = last_line = time.monotonic()
+    with bars or nullcontext(), _stoppable():
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(0.2)
+                if bars:
+                    for label, (done, total, note) in state.progress.items():
+                        bars.update(ids[label], completed=done, total=total, note=note)
+                elif time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
+                    last_line = time.monotonic()
+                    _print_line(state, console, last_line - begun)
+        except BaseException:
+            state.failed.extend(jobs)
+            state.stop()
+            raise
+    if state.failed:
+        job = state.failed[0]
+        tail = "\n".join(job.log.read_text().strip().splitlines()[-5:])
+        raise RunError(f"{job.label} failed; the end of {job.log} says:\n{tail}")
+
+
+def _print_line(state: _State, console: Console, elapsed: float) -> None:
+    shares = {label: done / total for label, (done, total, _) in state.progress.items()}
+    overall = sum(shares.values()) / len(shares)
+    left = f", about {elapsed / overall - elapsed:.0f} s left" if overall > 0.02 else ""
+    parts = ", ".join(f"{label} {share:.0%}" for label, share in shares.items())
+    console.print(f"{parts}{left}", soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def _stoppable() -> Generator[None]:
+    """Turn SIGTERM into an exception, so that the jobs are stopped too and save their state."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number, frame):
+        raise Interrupted("stopped; every run has saved its state. Start again to go on.", number)
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

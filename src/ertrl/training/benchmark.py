@@ -1,0 +1,159 @@
+"""How close meta-training comes to what this machine's cores can multiply."""
+
+import resource
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core as jax_core
+
+from ertrl.envs import make_family
+from ertrl.learners import get_learner
+from ertrl.methods import get_method
+from ertrl.profiles import train_config
+from ertrl.provenance import provenance
+from ertrl.training.update import init, update
+from ertrl.types import Context, Dims, TaskBatch, Transitions
+
+PEAK_SHAPE = (4096, 256, 256)
+"""A product of the size that dominates the paper's networks."""
+
+
+def product_flops(jaxpr: jax_core.Jaxpr) -> float:
+    """Floating-point operations of all matrix products of a traced program.
+
+    A product of [m, k] by [k, n] counts 2 m k n. Loops count as often as they run. Element-wise
+    work does not count, so that only useful work is credited.
+    """
+    total = 0.0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            left, out = _shape(equation.invars[0]), _shape(equation.outvars[0])
+            total += 2.0 * np.prod(out) * np.prod([left[axis] for axis in contracted])
+            continue
+        parameters = jax.tree.leaves(list(equation.params.values()))
+        flops = [product_flops(j) for p in parameters if (j := _jaxpr(p)) is not None]
+        times = equation.params.get("length", 1) if equation.primitive.name == "scan" else 1
+        # Of the branches of a conditional only one runs: credit the cheapest.
+        total += min(flops) if equation.primitive.name == "cond" else times * sum(flops)
+    return total
+
+
+def _shape(variable: Any) -> tuple[int, ...]:
+    return variable.aval.shape
+
+
+def _jaxpr(parameter: Any) -> jax_core.Jaxpr | None:
+    if isinstance(parameter, jax_core.ClosedJaxpr):
+        return parameter.jaxpr
+    return parameter if isinstance(parameter, jax_core.Jaxpr) else None
+
+
+def random_batch(config, dims: Dims, extra_batches: int) -> TaskBatch:
+    """Numbers of the right shape; speed does not depend on their values."""
+    s, draw = config.sampling, np.random.default_rng(0)
+
+    def rows(*shape: int) -> Transitions:
+        return Transitions(
+            observation=draw.normal(size=(*shape, dims.observation)).astype(np.float32),
+            action=draw.uniform(-1, 1, (*shape, dims.action)).astype(np.float32),
+            reward=draw.normal(size=shape).astype(np.float32),
+            next_observation=draw.normal(size=(*shape, dims.observation)).astype(np.float32),
+            terminated=np.zeros(shape, np.float32),
+        )
+
+    context = rows(s.meta_batch, s.contexts_per_task, s.context_size)
+    return TaskBatch(
+        task=np.arange(s.meta_batch, dtype=np.int32),
+        context=Context(*context[:4], mask=np.ones_like(context.reward)),
+        rl=rows(s.meta_batch, s.batch_size),
+        more_rl=rows(extra_batches, s.meta_batch, s.batch_size),
+    )
+
+
+def _timed(call, seconds: float, at_least: int = 3) -> list[float]:
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < at_least:
+        begun = time.perf_counter()
+        jax.block_until_ready(call())
+        times.append(time.perf_counter() - begun)
+    return times
+
+
+def peak_program():
+    """A chain of plain matrix products and its number of operations."""
+    m, k, n = PEAK_SHAPE
+    repeats = 20
+
+    @jax.jit
+    def chain(x, w):
+        for _ in range(repeats):
+            x = x @ w
+        return x
+
+    x, w = jnp.ones((m, k)), jnp.full((k, n), 1.0 / k)
+    jax.block_until_ready(chain(x, w))
+    return (lambda: chain(x, w)), 2.0 * m * k * n * repeats
+
+
+def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float) -> dict[str, Any]:
+    """Updates/s, FLOP/s and fraction of the matrix-product peak, measured in turns."""
+    made = make_family(family)
+    dims = Dims(made.observation_dim, made.action_dim)
+    peak_call, peak_flops = peak_program()
+    results = {}
+    for name in methods:
+        method = get_method(name)
+        learner_name, config = train_config(profile, family, name)
+        learner = get_learner(learner_name)
+        state = init(method, learner, config, dims)
+        batch = random_batch(config, dims, learner.extra_batches(config.learner))
+
+        def step(state, batch, method=method, learner=learner, config=config):
+            return update(method, learner, config, state, batch)
+
+        flops = product_flops(jax.make_jaxpr(step)(state, batch).jaxpr)
+        begun = time.perf_counter()
+        compiled = jax.jit(step).lower(state, batch).compile()
+        compile_seconds = time.perf_counter() - begun
+        compiled(state, batch)
+        updates, peaks = [], []
+        # In turns, so that both meet the same neighbours on a shared machine.
+        while sum(updates) < seconds:
+            peaks += _timed(peak_call, 0.0)
+            updates += _timed(lambda c=compiled, s=state, b=batch: c(s, b), 0.0)
+        rate, peak = flops / np.median(updates), peak_flops / np.median(peaks)
+        results[name] = {
+            "learner": learner_name,
+            "updates_per_second": float(1 / np.median(updates)),
+            "gflop_per_update": flops / 1e9,
+            "gflop_per_second": float(rate / 1e9),
+            "peak_gflop_per_second": float(peak / 1e9),
+            "fraction_of_peak": float(rate / peak),
+            "compile_seconds": compile_seconds,
+            "measured_updates": len(updates),
+        }
+    return {
+        "profile": profile,
+        "family": family,
+        "methods": results,
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "provenance": provenance(),
+    }
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The result as a person reads it."""
+    lines = [f"{result['family']}, profile {result['profile']}, on {jax.default_backend()}"]
+    for name, r in result["methods"].items():
+        lines.append(
+            f"  {name:14} {r['updates_per_second']:8.2f} updates/s  "
+            f"{r['gflop_per_update']:7.2f} GFLOP/update  {r['gflop_per_second']:6.1f} GFLOP/s  "
+            f"{100 * r['fraction_of_peak']:3.0f}% of the matrix-product peak "
+            f"({r['peak_gflop_per_second']:.0f} GFLOP/s)"
+        )
+    return "\n".join(lines)

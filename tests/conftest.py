@@ -1,0 +1,67 @@
+import os
+
+os.environ.setdefault("NPROC", "1")  # before JAX: one thread per process, bit-exact results
+
+import dataclasses
+
+import pytest
+
+from ertrl.config import CollectConfig, TrainConfig, replace_from_json
+
+TINY_COLLECT = CollectConfig(
+    hidden=(32, 32),
+    learning_rate=3e-3,
+    batch_size=128,
+    discount=0.9,
+    tau=0.02,
+    steps=160,
+    random_steps=20,
+    checkpoints=2,
+    episodes_per_checkpoint=3,
+    reference_episodes=2,
+    seed=7,
+)
+
+
+@pytest.fixture(scope="session")
+def tiny_dataset(tmp_path_factory):
+    """A complete Point-Robot dataset, collected in a second or two."""
+    from ertrl import api
+
+    out = tmp_path_factory.mktemp("data") / "point-robot"
+    return api.collect("point-robot", out, config=TINY_COLLECT, progress="none")
+
+
+def tiny_config(method: str = "er-trl", learner: str = "td3bc", **changes) -> TrainConfig:
+    """A run of a few small updates."""
+    from ertrl.learners import get_learner
+    from ertrl.methods import get_method
+
+    config = TrainConfig(method=get_method(method).config(), learner=get_learner(learner).config())
+    small = {"hidden": [16, 16]}
+    values = {
+        "method": {"encoder": {**small, "latent_dim": 4}},
+        "learner": {**small, "discount": 0.9},
+        "sampling": {"meta_batch": 4, "batch_size": 8, "context_size": 6},
+        "evaluation": {"repeats": 1},
+        "updates": 40,
+        "updates_per_call": 10,
+        "evaluate_every": 40,
+        "checkpoint_every": 20,
+    }
+    if method == "er-trl":
+        values["method"]["gan"] = {
+            "generator_hidden": [16],
+            "discriminator_hidden": [16],
+            "rounds": 2,
+        }
+    return dataclasses.replace(replace_from_json(config, values), **changes)
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tiny_dataset, tmp_path_factory):
+    """A finished run on the tiny dataset."""
+    from ertrl import api
+
+    out = tmp_path_factory.mktemp("runs")
+    return api.start("er-trl", "td3bc", tiny_config(), tiny_dataset, out=out, progress="none")

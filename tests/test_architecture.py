@@ -1,0 +1,58 @@
+"""Rules of the house that a machine can check."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
+
+ORDER = [
+    "errors", "rng", "types", "config", "plugins", "provenance", "store", "progress",
+    "envs", "data", "nets", "losses", "collection", "learners", "methods", "profiles",
+    "evaluation", "training", "api", "reporting", "launch", "catalogue", "cli",
+]  # fmt: skip
+"""The way of a transition, from left to right: a module imports only from modules to its left."""
+
+FILES = sorted(p for p in SOURCE.rglob("*.py") if p.parent != SOURCE or p.stem[0] != "_")
+
+
+def imported(path: Path) -> set[str]:
+    """Top-level parts of ertrl that a file imports."""
+    parts = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "ertrl":
+            parts |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ertrl."):
+            parts.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.startswith("ertrl.")]
+            parts |= {name.split(".")[1] for name in names}
+    return parts - {"__version__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_imports_only_from_its_left(path):
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    allowed = set(ORDER[: ORDER.index(own) + 1])
+    assert imported(path) <= allowed, f"{own} must not import {imported(path) - allowed}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_are_short_and_nothing_is_pickled(path):
+    text = path.read_text()
+    limit = 150 if path.parent.name == "methods" else 450
+    assert len(text.splitlines()) <= limit
+    assert "import pickle" not in text
+    assert "allow_pickle=True" not in text
+
+
+def test_no_method_or_learner_is_named_outside_its_file():
+    """There is no `if method == ...`: whoever adds a method touches no other code."""
+    for path in FILES:
+        if path.parent.name in ("methods", "learners"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare):
+                constants = {c.value for c in ast.walk(node) if isinstance(c, ast.Constant)}
+                assert not constants & {"er-trl", "focal", "td3bc", "brac"}, path

@@ -1,0 +1,42 @@
+"""FLOPs are counted right: the benchmark's claim rests on it."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from ertrl.training.benchmark import benchmark, product_flops
+
+
+def flops(function, *arguments):
+    return product_flops(jax.make_jaxpr(function)(*arguments).jaxpr)
+
+
+def test_products_loops_and_branches():
+    x, w = jnp.ones((5, 3)), jnp.ones((3, 7))
+    assert flops(lambda a, b: jax.nn.relu(a @ b), x, w) == 2 * 5 * 3 * 7
+    square = jnp.ones((4, 4))
+
+    def loop(m):
+        return jax.lax.scan(lambda c, _: (c @ m, None), m, length=6)[0]
+
+    assert flops(loop, square) == 6 * 2 * 4**3
+    assert flops(jax.jit(loop), square) == 6 * 2 * 4**3
+
+    def branch(m):
+        return jax.lax.cond(m.sum() > 0, lambda: m @ m, lambda: m)
+
+    assert flops(branch, square) == 0, "only what surely runs is credited"
+    # The gradient of sum(x @ w) by both factors takes two more products of the same size.
+    both = jax.grad(lambda a, b: jnp.sin(a @ b).sum(), argnums=(0, 1))
+    assert flops(both, x, w) == 3 * 2 * 5 * 3 * 7
+
+
+def test_benchmark_reports_what_it_measured():
+    result = benchmark(("focal",), "laptop", "point-robot", seconds=0.1)
+    focal = result["methods"]["focal"]
+    assert focal["gflop_per_second"] == pytest.approx(
+        focal["gflop_per_update"] * focal["updates_per_second"]
+    )
+    fraction = focal["gflop_per_second"] / focal["peak_gflop_per_second"]
+    assert focal["fraction_of_peak"] == pytest.approx(fraction)
+    assert result["provenance"]["versions"]["jax"] == jax.__version__

@@ -1,0 +1,185 @@
+"""The command line as a person meets it: help, typos, mistakes, the whole way."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import TINY_COLLECT
+from ertrl.cli import COMMANDS, main
+from ertrl.config import to_json
+
+TINY_TRAIN = [
+    "--updates",
+    "20",
+    "--updates-per-call",
+    "10",
+    "--evaluate-every",
+    "20",
+    "--checkpoint-every",
+    "20",
+    "--sampling.meta-batch",
+    "4",
+    "--sampling.batch-size",
+    "8",
+    "--sampling.context-size",
+    "6",
+    "--evaluation.repeats",
+    "1",
+    "--evaluation.episodes",
+    "3",
+]
+
+
+def tiny_collect_options() -> list[str]:
+    words = []
+    for name, value in to_json(TINY_COLLECT).items():
+        values = value if isinstance(value, list) else [value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return words
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    try:
+        code = main([*map(str, arguments)])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_help_is_quick_and_complete():
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "ertrl", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    # A second on a free machine; this one may be shared.
+    assert time.perf_counter() - begun < 3
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+def test_help_does_not_load_jax():
+    code = "import sys, ertrl.cli; ertrl.cli.main(['--help']); sys.exit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(capsys, command):
+    code, out, _ = run(capsys, command, "--help")
+    assert code == 0
+    assert "--json" in out
+
+
+def test_no_command_and_unknown_command(capsys):
+    assert run(capsys)[0] == 2
+    code, _, err = run(capsys, "trian")
+    assert code == 2
+    assert "Did you mean 'train'?" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["collect", "point-robt"], "Did you mean 'point-robot'?"),
+        (["collect"], "say which FAMILY"),
+        (["collect", "point-robot", "--stepss", "5"], "--steps"),
+        (["collect", "point-robot", "--profile", "papr"], "Did you mean 'paper'?"),
+        (["collect", "ant-dir", "--option", "splt=released"], "Did you mean 'split'?"),
+        (["collect", "ant-dir", "--option", "split"], "NAME=VALUE"),
+        (["train"], "which METHOD"),
+        (["train", "er-tlr", "--data", "x"], "Did you mean 'er-trl'?"),
+        (["train", "focal"], "needs --data"),
+        (["train", "focal", "--data", "nowhere"], "nowhere is not a dataset"),
+        (["evaluate", "nowhere"], "nowhere is not a run"),
+        (["verify", "nowhere"], "nowhere is not a run"),
+        (["report", "nowhere"], "nowhere is not a run"),
+    ],
+)
+def test_mistakes_are_explained_without_traceback(capsys, arguments, expected):
+    code, out, err = run(capsys, *arguments)
+    assert code in (1, 2)
+    assert expected in out + err
+    assert "Traceback" not in err
+
+
+def test_wrong_types_and_unknown_settings_name_the_option(capsys, tiny_dataset):
+    train = ["train", "er-trl", "--data", str(tiny_dataset.path)]
+    code, out, err = run(capsys, *train, "--method.mi-wieght", "1")
+    assert code == 2
+    assert "--method.mi-weight" in out + err
+    code, out, err = run(capsys, *train, "--updates", "many")
+    assert code == 2
+    assert "--updates" in out + err
+    code, out, err = run(capsys, *train, "--use-learner", "td3")
+    assert code == 2
+    assert "Did you mean 'td3bc'?" in err
+
+
+def test_list_names_all_parts_and_their_settings(capsys):
+    code, out, _ = run(capsys, "list", "--json")
+    parts = json.loads(out)
+    assert code == 0
+    assert {"point-robot", "point-robot-wind"} <= parts["families"].keys()
+    assert {"er-trl", "focal"} <= parts["methods"].keys()
+    assert set(parts["learners"]) == {"td3bc", "brac"}
+    assert list(parts["protocols"]) == ["offline", "online", "non-prior"]
+    assert set(parts["profiles"]) == {"laptop", "paper"}
+    paper = parts["profiles"]["paper"]["train"]["cheetah-vel"]["er-trl"]
+    assert paper["sampling"]["context_size"] == 100
+    assert paper["method"]["mi_weight"] == 0.25
+    assert parts["families"]["point-robot"]["split"]["test-id"] == list(range(20, 30))
+    assert run(capsys, "list")[0] == 0
+
+
+def test_the_whole_way(capsys, tmp_path, monkeypatch):
+    """collect -> train -> resume -> evaluate -> verify -> report, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "collect", "point-robot", *tiny_collect_options(), "--json")
+    assert code == 0
+    collected = json.loads(out.splitlines()[-1])
+    assert collected["tasks"] == 40
+    data = collected["dataset"]
+    code, _, err = run(capsys, "collect", "point-robot")
+    assert code == 1
+    assert "already holds another dataset" in err
+
+    train = ["train", "focal", "--data", data, *TINY_TRAIN, "--json", "--progress", "none"]
+    code, out, _ = run(capsys, *train)
+    assert code == 0
+    trained = json.loads(out)
+    assert set(trained["scores"]) == {
+        f"{protocol}/{group}"
+        for protocol in ("offline", "online", "non-prior")
+        for group in ("train", "test-id", "test-ood")
+    }
+    resumed = json.loads(run(capsys, *train)[1])
+    assert resumed == trained, "a finished run is not trained again"
+    resumed = json.loads(run(capsys, "train", trained["run"], "--json", "--progress", "none")[1])
+    assert resumed == trained
+
+    code, out, _ = run(capsys, "evaluate", trained["run"], "--json")
+    assert code == 0
+    assert json.loads(out)["scores"] == trained["scores"]
+    code, out, _ = run(capsys, "verify", data, trained["run"])
+    assert code == 0
+    assert "files are whole" in out
+    code, out, _ = run(capsys, "report", trained["run"], "--json")
+    assert code == 0
+    assert (tmp_path / json.loads(out.splitlines()[-1])["report"]).exists()
+
+
+def test_a_full_disk_is_an_error_not_a_traceback(capsys, tmp_path, monkeypatch, tiny_run):
+    import os
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    kept = tiny_run.evaluation_path(40).read_bytes()
+    code, _, err = run(capsys, "report", tiny_run.path, "--out", tmp_path / "r", "--json")
+    assert code == 1
+    assert "No space left" in err
+    assert "Traceback" not in err
+    assert tiny_run.evaluation_path(40).read_bytes() == kept

@@ -1,0 +1,153 @@
+"""Datasets refuse what is wrong with them, and batches are what they claim to be."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from ertrl import store
+from ertrl.config import SamplingConfig
+from ertrl.data import Dataset, Sampler
+from ertrl.errors import ConfigError, CorruptFileError, DataError
+
+SAMPLING = SamplingConfig(meta_batch=4, batch_size=8, context_size=5, contexts_per_task=2)
+
+
+@pytest.fixture
+def copy(tiny_dataset, tmp_path):
+    return shutil.copytree(tiny_dataset.path, tmp_path / "copy")
+
+
+def rewrite(folder, change):
+    """Change the manifest and seal it again."""
+    manifest = store.read_json(folder / "manifest.json")
+    change(manifest)
+    store.write_json(folder / "manifest.json", manifest)
+
+
+def test_not_a_dataset(tmp_path):
+    with pytest.raises(DataError, match=r"has no manifest\.json.*ertrl collect"):
+        Dataset(tmp_path)
+
+
+def test_missing_task_folder_names_the_file(copy):
+    shutil.rmtree(copy / "tasks" / "003")
+    with pytest.raises(CorruptFileError, match=r"003/observations\.npy is missing"):
+        Dataset(copy)
+
+
+def test_asking_for_a_task_that_is_not_there(tiny_dataset):
+    with pytest.raises(DataError, match="has no task 77"):
+        tiny_dataset.task(77)
+
+
+def test_foreign_version(copy):
+    rewrite(copy, lambda m: m.update(format=99))
+    with pytest.raises(DataError, match="99"):
+        Dataset(copy)
+
+
+def test_wrong_shape(copy):
+    rewrite(copy, lambda m: m["tasks"][5].update(episodes=4))
+    with pytest.raises(CorruptFileError, match=r"005/observations\.npy holds float32"):
+        Dataset(copy)
+
+
+def test_a_manifest_cannot_point_outside_its_folder(copy):
+    rewrite(copy, lambda m: m["tasks"][0]["files"]["rewards"].update(path="../../secret.npy"))
+    with pytest.raises(CorruptFileError, match="points outside"):
+        Dataset(copy)
+
+
+def test_object_arrays_are_never_loaded(copy):
+    path = copy / "tasks" / "000" / "rewards.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    digest = store.sha256_file(path)
+    rewrite(copy, lambda m: m["tasks"][0]["files"]["rewards"].update(sha256=digest))
+    with pytest.raises(CorruptFileError, match=r"rewards\.npy is not a readable"):
+        Dataset(copy)
+
+
+def test_content_decides_the_fingerprint(tiny_dataset, copy):
+    assert Dataset(copy).fingerprint == tiny_dataset.fingerprint
+    rewrite(copy, lambda m: m["tasks"][0].update(parameters=[0.0, 1.0]))
+    assert Dataset(copy).fingerprint != tiny_dataset.fingerprint
+
+
+def test_transitions_follow_the_physics(tiny_dataset):
+    """Point-Robot: s' = s + 0.1 a and r = -|s' - goal|, so stored rows must fit together."""
+    data = tiny_dataset.task(3)
+    rows = data.transitions(np.arange(len(data.steps)))
+    moved = rows.observation + 0.1 * rows.action
+    np.testing.assert_allclose(rows.next_observation, moved, atol=1e-6)
+    distance = np.linalg.norm(rows.next_observation - data.parameters, axis=1)
+    np.testing.assert_allclose(rows.reward, -distance, atol=1e-6)
+    assert not rows.terminated.any(), "a time-out is not a terminal state"
+    assert data.truncated.all()
+
+
+def test_early_ends_are_terminal_and_padding_is_never_read(copy):
+    """Shorten episode 0 of task 0 to 4 steps, ending in a terminal state."""
+    folder = copy / "tasks" / "000"
+    arrays = {f: np.load(folder / f"{f}.npy") for f in ("lengths", "terminated", "truncated")}
+    arrays["lengths"][0], arrays["terminated"][0], arrays["truncated"][0] = 4, True, False
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+        digest = store.sha256_file(folder / f"{name}.npy")
+        rewrite(copy, lambda m, n=name, d=digest: m["tasks"][0]["files"][n].update(sha256=d))
+    data = Dataset(copy).task(0)
+    assert len(data.steps) == (data.episodes - 1) * 20 + 4
+    terminated = data.transitions(np.arange(len(data.steps))).terminated
+    assert np.flatnonzero(terminated).tolist() == [3]
+
+
+def test_a_batch_depends_on_its_number_alone(tiny_dataset):
+    sampler = Sampler(tiny_dataset, SAMPLING, extra_batches=2, seed=5)
+    together = sampler.batches(10, 6)
+    for i in range(6):
+        alone = sampler.batches(10 + i, 1)
+        for a, b in zip(_leaves(together), _leaves(alone), strict=True):
+            assert np.array_equal(a[i], b[0])
+    other = Sampler(tiny_dataset, SAMPLING, extra_batches=2, seed=6).batches(10, 1)
+    assert not np.array_equal(other.rl.action, together.rl.action[:1])
+
+
+def _leaves(batch):
+    return [batch.task, *batch.context, *batch.rl, *batch.more_rl]
+
+
+def test_batches_have_the_asked_shapes_and_only_training_tasks(tiny_dataset):
+    batch = Sampler(tiny_dataset, SAMPLING, extra_batches=2, seed=0).batches(0, 50)
+    assert batch.context.observation.shape == (50, 4, 2, 5, 2)
+    assert batch.rl.action.shape == (50, 4, 8, 2)
+    assert batch.more_rl.reward.shape == (50, 2, 4, 8)
+    assert set(batch.task.ravel()) == set(tiny_dataset.group("train")), "all, and no other"
+    assert all(len(set(row)) == 4 for row in batch.task), "without replacement"
+    # Every row belongs to the task it is filed under: its reward fits that task's goal.
+    goals = np.stack([tiny_dataset.task(t).parameters for t in range(40)])[batch.task]
+    for rows, axes in ((batch.rl, (2,)), (batch.context, (2, 3))):
+        goal = np.expand_dims(goals, axes)
+        distance = np.linalg.norm(rows.next_observation - goal, axis=-1)
+        np.testing.assert_allclose(rows.reward, -distance, atol=1e-5)
+    # The two contexts of a task are different draws.
+    assert not np.array_equal(batch.context.reward[:, :, 0], batch.context.reward[:, :, 1])
+
+
+def test_every_transition_is_drawn_equally_often(tiny_dataset):
+    sampling = SamplingConfig(meta_batch=20, batch_size=60, context_size=1, contexts_per_task=1)
+    batch = Sampler(tiny_dataset, sampling, extra_batches=0, seed=0).batches(0, 100)
+    drawn = batch.rl.observation[batch.task == 4][:, :].reshape(-1, 2)
+    data = tiny_dataset.task(4)
+    rows = data.transitions(np.arange(len(data.steps))).observation
+    # Steps after the first have distinct observations; count how often each was drawn.
+    distinct = rows[np.linalg.norm(rows, axis=1) > 0]
+    counts = np.array([(drawn == row).all(axis=1).sum() for row in distinct])
+    expected = len(drawn) / len(data.steps)
+    assert abs(counts.mean() - expected) < 0.1 * expected
+    assert counts.std() < 2 * np.sqrt(expected)
+
+
+def test_too_large_a_meta_batch_is_refused(tiny_dataset):
+    sampling = SamplingConfig(meta_batch=21)
+    with pytest.raises(ConfigError, match="only 20 training tasks"):
+        Sampler(tiny_dataset, sampling, extra_batches=0, seed=0)

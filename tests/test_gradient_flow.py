@@ -1,0 +1,612 @@
+"""Who is moved by which loss.
+
+Two kinds of evidence. From the traced program: which inputs an output can depend on at all. And
+from numbers: Adam's first moment after one step is a tenth of the gradient, so the gradient behind
+every network of an update can be read off and compared with differences of the loss as the papers
+state it (reference.py), in double precision and with all noise fixed.
+"""
+
+from functools import cache
+
+import jax
+import numpy as np
+import pytest
+
+import reference as ref
+from ertrl.config import SamplingConfig
+from ertrl.data import Sampler
+from ertrl.learners import brac, get_learner
+from ertrl.methods import er_trl, get_method
+from ertrl.training.update import init, update
+from toys import (
+    DIMS,
+    LATENT,
+    LEARNERS,
+    METHODS,
+    NOISE,
+    SAMPLING,
+    assert_gradient,
+    assert_trees_equal,
+    double,
+    exact,
+    gradient_of_first_step,
+    influences,
+    learner_program,
+    leaves,
+    method_program,
+    one_batch,
+    random_state,
+    small_config,
+    table,
+    trees_differ,
+    write_dataset,
+)
+
+APART = [name for name in ("focal", "er-trl") if name in METHODS]
+"""Methods whose encoder must hear nothing from the learner."""
+NO_SLOPE = np.zeros((SAMPLING.meta_batch, LATENT))
+every_learner = pytest.mark.parametrize("learner", LEARNERS)
+
+
+def setting(learner, seed=0, **values):
+    """Configuration, program, state, batch and z of a learner on its own."""
+    config, program = learner_program(learner, **values)
+    state = random_state(get_learner(learner).init, config, DIMS, LATENT, seed=seed)
+    batch = double(one_batch(small_config("focal", learner, **values), learner, seed))
+    z = np.tanh(np.random.default_rng(seed).normal(size=(len(batch.task), LATENT)))
+    return config, program, double(state), batch, z
+
+
+def parts(state, step):
+    """(name, before, after) of each network; optimisers belong to their networks."""
+    return [(n, getattr(state, n), getattr(step, n)) for n in state._fields if "_opt" not in n]
+
+
+def noticed(one, other):
+    """Names of the networks in which two states differ."""
+    return {name for name, a, b in parts(one, other) if trees_differ(a, b)}
+
+
+def assert_adam(old, gradient, learning_rate, new):
+    for before, slope, after in zip(*map(jax.tree.leaves, (old, gradient, new)), strict=True):
+        step = ref.first_adam_step(slope, learning_rate)
+        np.testing.assert_allclose(after, before + step, rtol=1e-9, atol=1e-9)
+
+
+# --- who can influence whom, whatever the numbers are ---
+
+
+def traced_update(method, learner):
+    """Output -> inputs of a whole meta-training step."""
+    config = small_config(method, learner)
+    methods, learners = get_method(method), get_learner(learner)
+    state = jax.eval_shape(lambda: init(methods, learners, config, DIMS))
+    state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), state)
+    found = influences(
+        lambda state, batch: update(methods, learners, config, state, batch)[0],
+        state,
+        one_batch(config, learner),
+    )
+    return {
+        out: {i.removeprefix("[0]") for i in inputs if i.startswith("[0]")}
+        for out, inputs in found.items()
+    }
+
+
+@every_learner
+@pytest.mark.parametrize("method", APART)
+def test_nothing_of_the_learner_can_reach_the_encoder(method, learner):
+    found = traced_update(method, learner)
+    of_method = {out for out in found if out.startswith(".method")}
+    assert of_method
+    for out in of_method:
+        assert not [i for i in found[out] if i.startswith(".learner")], out
+    # The other way z passes, or the learner would not know its task.
+    critic = next(out for out in found if out.startswith(".learner.critic."))
+    assert any(i.startswith(".method.encoder") for i in found[critic])
+
+
+@cache
+def traced_learner(learner):
+    config = small_config("focal", learner)
+    state = random_state(get_learner(learner).init, config.learner, DIMS, LATENT)
+    batch, key = one_batch(config, learner), jax.random.key(0)
+
+    def new_state(state, z):
+        step = get_learner(learner).update(config.learner, state, batch.rl, batch.more_rl, z, key)
+        return step.state
+
+    return influences(new_state, state, NO_SLOPE.astype(np.float32))
+
+
+def networks_behind(learner, name):
+    """The networks of the old state that a network of the new state can depend on."""
+    found = traced_learner(learner)
+    outputs = [inputs for out, inputs in found.items() if out.split(".")[1] == name]
+    assert outputs
+    inside = {i.split(".")[1] for inputs in outputs for i in inputs if i.startswith("[0].")}
+    return {i for i in inside if "_opt" not in i}
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "sources"),
+    [
+        # The critics' loss knows its targets; the actor's loss never moves them.
+        ("td3bc", "critic", {"critic", "target_critic", "target_actor"}),
+        ("td3bc", "target_critic", {"critic", "target_critic", "target_actor"}),
+        # The actor climbs the critic after its step, every second time.
+        ("td3bc", "actor", {"actor", "critic", "target_critic", "target_actor", "updates"}),
+        # The dual critic compares policy and data; nothing of the reward reaches it.
+        ("brac", "dual", {"dual", "actor"}),
+        # Neither actor nor dual critic reach the critics within a step.
+        ("brac", "critic", {"critic", "target_value"}),
+        # V estimates the actor's value under the critics: the divergence is no part of it.
+        ("brac", "value", {"value", "actor", "critic", "target_value"}),
+        ("brac", "alpha", {"alpha", "actor", "dual"}),
+        ("brac", "actor", {"actor", "critic", "target_value", "dual", "alpha"}),
+    ],
+)
+def test_networks_depend_on_what_their_loss_names_and_on_nothing_else(learner, name, sources):
+    assert networks_behind(learner, name) == sources
+
+
+# --- the encoder's own gradient ---
+
+
+def fakes(encoder, batch, generator):
+    """Eq. (generate), given the first context of each task."""
+    s = batch.rl.observation
+    codes = ref.encode(encoder.net, batch.context, encoder.next_observation)
+    zs = ref.for_rows(codes[:, 0], s.shape[1])
+    return np.tanh(ref.mlp(generator, s, zs, table((*s.shape[:2], NOISE), "normal")))
+
+
+def representation_loss(config, batch, generator=None):
+    """The twin's encoder loss as a function of the encoder; FOCAL's if there is no generator."""
+    task = np.repeat(batch.task, batch.context.reward.shape[1])
+
+    def loss(encoder):
+        codes = ref.encode(encoder.net, batch.context, encoder.next_observation)
+        dml = ref.distance_metric(
+            codes.reshape(len(task), -1),
+            task,
+            config.dml.positive_epsilon,
+            config.dml.negative_epsilon,
+            config.dml.beta,
+        )
+        if generator is None:
+            return dml
+        fake = fakes(encoder, batch, generator)
+        return dml + config.mi_weight * ref.mutual_information(fake, config.ridge)
+
+    return loss
+
+
+@pytest.mark.parametrize(("contexts", "next_observation"), [(1, True), (2, False)])
+def test_focal_encoder_follows_the_distance_metric(contexts, next_observation):
+    config, program = method_program("focal", next_observation=next_observation)
+    batch = double(one_batch(small_config("focal", "td3bc", contexts_per_task=contexts)))
+    state = double(random_state(get_method("focal").init, config, DIMS))
+    new, metrics = program(state, batch, NO_SLOPE)
+    loss = representation_loss(config, batch)
+    gradient = gradient_of_first_step(new.encoder_opt)
+    assert_gradient(loss, state.encoder, gradient)
+    assert_adam(state.encoder, gradient, config.encoder.learning_rate, new.encoder)
+    np.testing.assert_allclose(metrics["dml_loss"], loss(state.encoder), rtol=1e-9)
+    # Positive pairs exist only among several contexts of a task.
+    _, other = program(state, batch, NO_SLOPE, positive_epsilon=4.0)
+    assert (metrics["dml_loss"] != other["dml_loss"]) == (contexts > 1)
+    # The critic's slope is offered and declined.
+    assert_trees_equal(new, program(state, batch, NO_SLOPE + 1e6)[0])
+
+
+def er_trl_setting(seed=0):
+    config, program = method_program("er-trl", rounds=1)
+    batch = double(one_batch(small_config("er-trl", "td3bc"), seed=seed))
+    return config, program, double(random_state(er_trl.init, config, DIMS, seed=seed)), batch
+
+
+def test_er_trl_encoder_follows_distance_metric_and_entropy():
+    config, program, state, batch = er_trl_setting()
+    new, metrics = program(state, batch, NO_SLOPE)
+    # The entropy is that of the generator after its GAN round.
+    loss = representation_loss(config, batch, new.gan.generator)
+    gradient = gradient_of_first_step(new.encoder_opt)
+    assert_gradient(loss, state.encoder, gradient)
+    assert_adam(state.encoder, gradient, config.encoder.learning_rate, new.encoder)
+    total = metrics["dml_loss"] + config.mi_weight * metrics["mi_loss"]
+    np.testing.assert_allclose(total, loss(state.encoder), rtol=1e-9)
+    stale = representation_loss(config, batch, state.gan.generator)
+    assert abs(stale(state.encoder) - total) > 1e-6
+    assert_trees_equal(new, program(state, batch, NO_SLOPE + 1e6)[0])
+
+
+def test_the_entropy_reaches_the_encoder_only():
+    _, program, state, batch = er_trl_setting()
+    without, _ = program(state, batch, NO_SLOPE, mi_weight=0.0)
+    much, _ = program(state, batch, NO_SLOPE, mi_weight=100.0)
+    assert_trees_equal(without.gan, much.gan)
+    assert trees_differ(without.encoder, much.encoder)
+
+
+def test_an_encoder_step_on_the_entropy_spreads_the_generated_actions():
+    config, program, state, batch = er_trl_setting()
+    new, _ = program(state, batch, NO_SLOPE, mi_weight=1e6)
+    before, after = (
+        ref.action_entropy(fakes(encoder, batch, new.gan.generator), config.ridge).mean()
+        for encoder in (state.encoder, new.encoder)
+    )
+    assert after > before + 1e-4
+
+
+def test_gan_rounds_leave_no_trace_in_the_encoder():
+    # Without the entropy term ER-TRL's encoder steps as FOCAL's does, whatever the GAN is.
+    _, program, state, batch = er_trl_setting()
+    other = state._replace(gan=er_trl_setting(seed=1)[2].gan)
+    one, _ = program(state, batch, NO_SLOPE, mi_weight=0.0)
+    two, _ = program(other, batch, NO_SLOPE, mi_weight=0.0)
+    assert trees_differ(one.gan, two.gan)
+    assert_trees_equal(one.encoder, two.encoder)
+    _, focal = method_program("focal", next_observation=False)
+    pairs_only = get_method("focal").init
+    config = small_config("focal", "td3bc").method
+    start = double(random_state(pairs_only, config, DIMS))._replace(encoder=state.encoder)
+    alone, _ = focal(start, batch, NO_SLOPE)
+    for a, b in zip(*map(jax.tree.leaves, (one.encoder, alone.encoder)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+# --- the GAN ---
+
+
+def test_gan_follows_its_own_losses():
+    config, program, state, batch = er_trl_setting()
+    new, metrics = program(state, batch, NO_SLOPE)
+    old, s, real = state.gan, batch.rl.observation, batch.rl.action
+    codes = ref.encode(state.encoder.net, batch.context, next_observation=False)
+    zs = ref.for_rows(codes[:, 0], s.shape[1])  # the first context's code, before the step
+    noise = table((*s.shape[:2], NOISE), "normal")
+
+    def generated(generator):
+        return np.tanh(ref.mlp(generator, s, zs, noise))
+
+    def discriminate(discriminator):
+        fake = generated(old.generator)
+        return ref.discriminator_loss(
+            ref.mlp(discriminator, real, s, zs), ref.mlp(discriminator, fake, s, zs)
+        )
+
+    def deceive(generator):  # the discriminator has moved before
+        return ref.generator_loss(ref.mlp(new.gan.discriminator, generated(generator), s, zs))
+
+    for name, loss in (("discriminator", discriminate), ("generator", deceive)):
+        gradient = gradient_of_first_step(getattr(new.gan, f"{name}_opt"))
+        assert_gradient(loss, getattr(old, name), gradient)
+        assert_adam(getattr(old, name), gradient, config.gan.learning_rate, getattr(new.gan, name))
+        np.testing.assert_allclose(metrics[f"{name}_loss"], loss(getattr(old, name)), rtol=1e-9)
+
+
+def test_generated_actions_vary_with_the_noise_alone():
+    config = small_config("er-trl", "td3bc").method
+    generator = random_state(er_trl.init, config, DIMS).gan.generator
+    s, z = np.zeros((1, 50, 3), np.float32), np.zeros((1, LATENT), np.float32)
+    generate = jax.jit(lambda key: er_trl.generate(config.gan, generator, s, z, key))
+    first, again, second = (generate(jax.random.key(k)) for k in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, second)
+    assert np.abs(first).max() < 1
+    assert first.std(axis=1).min() > 0.05  # though all states are equal
+
+
+# --- what holds for every learner ---
+
+
+@every_learner
+def test_targets_move_by_exactly_tau(learner):
+    _, program, state, batch, z = setting(learner)
+    targets = [name for name in state._fields if name.startswith("target_")]
+    assert targets
+    for tau in (0.0, 0.25, 1.0):
+        new = program(state, batch.rl, batch.more_rl, z, tau=tau).state
+        for name in targets:
+            source = getattr(new, name.removeprefix("target_"))
+            trees = getattr(state, name), source, getattr(new, name)
+            for target, s, moved in zip(*map(jax.tree.leaves, trees), strict=True):
+                expected = ref.soft_update(target, s, tau)
+                np.testing.assert_allclose(moved, expected, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@every_learner
+def test_z_gradient_is_that_of_the_critics_loss(learner):
+    # Without a future the target does not depend on z, so the reported loss can be differenced.
+    _, program, state, batch, z = setting(learner)
+
+    def at(z):
+        return program(state, batch.rl, batch.more_rl, z, discount=0.0)
+
+    slope = at(z).z_gradient
+    for place in np.ndindex(2, 3):
+        nudge = np.zeros_like(z)
+        nudge[place] = 1e-6
+        ends = [at(z + by).metrics["critic_loss"] for by in (nudge, -nudge)]
+        np.testing.assert_allclose(slope[place], (ends[0] - ends[1]) / 2e-6, rtol=1e-5)
+    assert slope.shape == z.shape
+
+
+@every_learner
+def test_terminal_states_have_no_future_and_others_have(learner):
+    _, program, state, batch, z = setting(learner)
+    rl = batch.rl
+    assert 0 < rl.terminated.sum() < rl.terminated.size
+    base = program(state, rl, batch.more_rl, z).state
+
+    def with_next(where):
+        following = np.where(where[..., None], rl.next_observation + 5, rl.next_observation)
+        changed = rl._replace(next_observation=following)
+        return program(state, changed, batch.more_rl, z).state
+
+    assert_trees_equal(base, with_next(rl.terminated == 1))
+    assert "critic" in noticed(base, with_next(rl.terminated == 0))
+
+
+@every_learner
+def test_every_network_of_a_learner_moves(learner):
+    _, program, state, batch, z = setting(learner)
+    if "alpha" in state._fields:
+        state = state._replace(alpha=np.asarray(3.0))
+    new = program(state, batch.rl, batch.more_rl, z).state
+    before, after = leaves(state), leaves(new)
+    assert not [name for name in before if np.array_equal(before[name], after[name])]
+
+
+# --- time-outs, from the file to the loss ---
+
+
+def test_sampler_bootstraps_through_time_outs_only(tmp_path):
+    dataset = write_dataset(tmp_path / "toy")
+    sampling = SamplingConfig(meta_batch=3, batch_size=40, context_size=10, contexts_per_task=2)
+    batch = Sampler(dataset, sampling, 2, seed=0).batches(0, 5)
+    seen = set()
+    for rows in (batch.rl, batch.more_rl):
+        s, s2 = rows.observation, rows.next_observation
+        assert max(s.max(), s2.max()) < 99  # nothing from behind an episode's end
+        np.testing.assert_array_equal(s2[..., 1], s[..., 1] + 1)
+        np.testing.assert_array_equal(s2[..., 0], s[..., 0])
+        # Episode 0 ends after step 1 in a terminal state; episode 1 is cut after step 13.
+        np.testing.assert_array_equal(rows.terminated, s[..., 1] == 1)
+        seen |= set(s[..., 1].ravel())
+    assert seen == {0, 1, 10, 11, 12, 13}
+    for row in (batch.rl.observation[..., 0], batch.context.observation[..., 0]):
+        task = batch.task.reshape(5, 3, *(1 for _ in row.shape[2:]))
+        np.testing.assert_array_equal(row, np.broadcast_to(task, row.shape))
+    # Tasks come without replacement; the contexts of a task are draws of their own.
+    assert all(len(set(row)) == 3 for row in batch.task)
+    places = batch.context.observation[..., 1]
+    assert (places[:, :, 0] != places[:, :, 1]).any(axis=-1).all()
+    assert (batch.rl.observation[..., :10, 1] != places[:, :, 0]).any(axis=-1).all()
+    # The cut row counts on what follows: y = r + discount V(14).
+    cut = batch.rl.observation[..., 1] == 13
+    assert cut.any()
+    assert (batch.rl.terminated[cut] == 0).all()
+    assert (batch.rl.next_observation[cut][:, 1] == 14).all()
+
+
+@every_learner
+def test_a_learner_on_sampled_data_counts_on_the_future_of_time_outs(learner, tmp_path):
+    dataset = write_dataset(tmp_path / "toy")
+    config, program, state, _, z = setting(learner)
+    extra = get_learner(learner).extra_batches(config)
+    drawn = Sampler(dataset, SAMPLING, extra, seed=0).batches(0, 1)
+    rl, more_rl = (double(jax.tree.map(lambda x: x[0], x)) for x in (drawn.rl, drawn.more_rl))
+    base = program(state, rl, more_rl, z).state
+    for last, has_future in ((1, False), (13, True)):  # the terminal step and the cut one
+        rows = rl.observation[..., 1] == last
+        assert rows.any()
+        following = np.where(rows[..., None], rl.next_observation + 5, rl.next_observation)
+        changed = rl._replace(next_observation=following)
+        new = program(state, changed, more_rl, z).state
+        assert trees_differ(base.critic, new.critic) == has_future
+
+
+def test_batches_depend_on_their_number_only(tmp_path):
+    dataset = write_dataset(tmp_path / "toy")
+    sampling = SamplingConfig(meta_batch=3, batch_size=4, context_size=2)
+    together = Sampler(dataset, sampling, 1, seed=3).batches(5, 4)
+    for i in range(4):
+        alone = Sampler(dataset, sampling, 1, seed=3).batches(5 + i, 1)
+        assert_trees_equal(jax.tree.map(lambda x, i=i: x[i : i + 1], together), alone)
+    assert trees_differ(together, Sampler(dataset, sampling, 1, seed=4).batches(5, 4))
+
+
+# --- TD3+BC ---
+
+
+def test_td3bc_follows_its_own_losses():
+    config, program, state, batch, z = setting("td3bc")
+    step = program(state, batch.rl, batch.more_rl, z, policy_noise=0.7)
+    new, metrics = step.state, step.metrics
+    s, a, r, s2, terminated = batch.rl
+    zs = ref.for_rows(z, s.shape[1])
+    noise = np.clip(0.7 * table(a.shape, "normal"), -config.noise_clip, config.noise_clip)
+    assert (np.abs(noise) == config.noise_clip).any()
+    a2 = np.clip(np.tanh(ref.mlp(state.target_actor, s2, zs)) + noise, -1, 1)
+    assert (np.abs(a2) == 1).any()
+    target = state.target_critic
+    later = np.minimum(*(ref.mlp(q, s2, a2, zs)[..., 0] for q in (target.first, target.second)))
+    y = ref.td_target(r, terminated, later, config.discount)
+
+    def critic_loss(critic, z=z):
+        zs = ref.for_rows(z, s.shape[1])
+        nets = critic.first, critic.second
+        return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+
+    def actions_and_values(actor):
+        action = np.tanh(ref.mlp(actor, s, zs))
+        return action, ref.mlp(new.critic.first, s, action, zs)[..., 0]
+
+    scale = np.abs(actions_and_values(state.actor)[1]).mean()
+
+    def actor_loss(actor):  # mean|Q| is a constant of the step
+        action, q = actions_and_values(actor)
+        return -config.weight * q.mean() / scale + ((action - a) ** 2).mean()
+
+    for name, loss in (("critic", critic_loss), ("actor", actor_loss)):
+        gradient = gradient_of_first_step(getattr(new, f"{name}_opt"))
+        assert_gradient(loss, getattr(state, name), gradient)
+        assert_adam(getattr(state, name), gradient, config.learning_rate, getattr(new, name))
+    assert_gradient(lambda z: critic_loss(state.critic, z), z, step.z_gradient)
+    np.testing.assert_allclose(metrics["critic_loss"], critic_loss(state.critic), rtol=1e-9)
+    action, q = actions_and_values(state.actor)
+    twin = ref.td3bc_actor(q, action, a, config.weight)
+    np.testing.assert_allclose(metrics["actor_loss"] / config.actor_every, twin, rtol=1e-6)
+
+
+def test_td3bc_actor_moves_every_second_time():
+    _, program, state, batch, z = setting("td3bc")
+    moved = []
+    for _ in range(4):
+        new = program(state, batch.rl, batch.more_rl, z).state
+        moved.append("actor" in noticed(state, new))
+        assert {"critic", "target_critic", "target_actor", "updates"} <= noticed(state, new)
+        state = new
+    assert moved == [True, False, True, False]
+
+
+def test_td3bc_actors_loss_moves_the_actor_only():
+    _, program, state, batch, z = setting("td3bc")
+    trusting, imitating = (
+        program(state, batch.rl, batch.more_rl, z, weight=w).state for w in (50.0, 0.0)
+    )
+    assert noticed(trusting, imitating) == {"actor", "target_actor"}
+    # Without trust in Q nothing of the critics reaches the actor.
+    other = state._replace(critic=setting("td3bc", seed=1)[2].critic)
+    deaf = program(other, batch.rl, batch.more_rl, z, weight=0.0).state
+    assert noticed(imitating, deaf) == {"critic", "target_critic"}
+
+
+# --- BRAC ---
+
+
+def brac_setting(seed=0):
+    config, program, state, batch, z = setting("brac", seed=seed)
+    return config, program, state._replace(alpha=np.asarray(3.0)), batch, z
+
+
+def policy(config, actor, s, zs):
+    mean, log_std = ref.gaussian_policy(actor.net, config.log_std_range, s, zs)
+    u = mean + np.exp(log_std) * table(mean.shape, "normal")
+    return np.tanh(u), ref.tanh_gaussian_log_density(u, mean, log_std), mean, log_std
+
+
+def test_brac_dual_critic_follows_the_bound_and_its_slope_penalty():
+    config, _, state, batch, z = brac_setting()
+    state = state._replace(dual=jax.tree.map(lambda x: 2 * x, state.dual))
+    program = exact(brac.update_dual, config)
+    s, a = batch.rl.observation, batch.rl.action
+    zs = ref.for_rows(z, s.shape[1])
+    sampled = policy(config, state.actor, s, zs)[0]
+    mixed = sampled + table((*a.shape[:2], 1), "uniform") * (a - sampled)
+
+    def penalty(dual):
+        return ref.slope_penalty(lambda x: ref.mlp(dual, s, x, zs)[..., 0], mixed, step=1e-4)
+
+    def loss(dual):
+        c_policy, c_data = (ref.mlp(dual, s, x, zs)[..., 0] for x in (sampled, a))
+        return -ref.dual_kl(c_policy, c_data).mean() + config.penalty_weight * penalty(dual)
+
+    assert penalty(state.dual) > 0.01
+    new = program(state, batch.rl, z)
+    gradient = gradient_of_first_step(new.dual_opt)
+    assert_gradient(loss, state.dual, gradient, tolerance=1e-4)
+    assert_adam(state.dual, gradient, config.dual_learning_rate, new.dual)
+    assert noticed(state, new) == {"dual"}
+
+
+def test_brac_follows_its_own_losses():
+    config, program, state, batch, z = brac_setting()
+    step = program(state, batch.rl, batch.more_rl, z, regularisation=0.1)
+    new, metrics = step.state, step.metrics
+    s, a, r, s2, terminated = batch.rl
+    zs = ref.for_rows(z, s.shape[1])
+    sampled, log_pi, _, log_std = policy(config, state.actor, s, zs)
+    assert log_std.min() < log_std.max() == 0  # the clip is at work
+    next_value = ref.mlp(state.target_value, s2, zs)[..., 0]
+    y = ref.td_target(config.reward_scale * r, terminated, next_value, config.discount)
+
+    def critic_loss(critic, z=z):
+        zs = ref.for_rows(z, s.shape[1])
+        nets = critic.first, critic.second
+        return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+
+    def least(action):  # of the critics after their step
+        nets = new.critic.first, new.critic.second
+        return np.minimum(*(ref.mlp(q, s, action, zs)[..., 0] for q in nets))
+
+    def divergence(action):  # by the dual critic after its steps
+        return ref.dual_kl(*(ref.mlp(new.dual, s, x, zs)[..., 0] for x in (action, a)))
+
+    def actor_loss(actor):
+        action, log_pi, mean, log_std = policy(config, actor, s, zs)
+        small = (mean**2).mean() + (log_std**2).mean()
+        return (log_pi - least(action) + 3.0 * divergence(action)).mean() + 0.1 * small
+
+    def value_loss(value):
+        return ((ref.mlp(value, s, zs)[..., 0] - (least(sampled) - log_pi)) ** 2).mean()
+
+    for name, loss in (("critic", critic_loss), ("actor", actor_loss), ("value", value_loss)):
+        gradient = gradient_of_first_step(getattr(new, f"{name}_opt"))
+        assert_gradient(loss, getattr(state, name), gradient)
+        assert_adam(getattr(state, name), gradient, config.learning_rate, getattr(new, name))
+        np.testing.assert_allclose(metrics[f"{name}_loss"], loss(getattr(state, name)), rtol=1e-9)
+    assert_gradient(lambda z: critic_loss(state.critic, z), z, step.z_gradient)
+    kl = divergence(sampled).mean()
+    np.testing.assert_allclose(metrics["divergence"], kl, rtol=1e-9)
+    np.testing.assert_allclose(new.alpha, ref.projected_alpha(3.0, kl, 0.05, 1.0, 2000.0))
+
+
+def test_brac_losses_move_their_own_network_only():
+    _, program, state, batch, z = brac_setting()
+    state = state._replace(dual=jax.tree.map(lambda x: 2 * x, state.dual))
+
+    def run(state=state, **values):
+        return program(state, batch.rl, batch.more_rl, z, **values).state
+
+    base = run()
+    assert noticed(base, run(regularisation=0.5)) == {"actor"}
+    # The actor and alpha use the dual critic, and everything but the dual critic uses the critics.
+    assert noticed(base, run(penalty_weight=0.5)) == {"dual", "actor", "alpha"}
+    assert noticed(base, run(discount=0.5)) == {"critic", "actor", "value", "target_value"}
+    # With alpha = 0 the dual critic has no way into the actor.
+    deaf = state._replace(alpha=np.asarray(0.0))
+    assert "actor" not in noticed(run(deaf), run(deaf, penalty_weight=0.5))
+
+
+def test_brac_dual_critic_takes_its_further_steps_on_fresh_batches():
+    config, program, state, batch, z = brac_setting()
+    assert get_learner("brac").extra_batches(config) == 2 == len(batch.more_rl.reward)
+    base = program(state, batch.rl, batch.more_rl, z).state
+    for i in range(2):
+        action = np.array(batch.more_rl.action)
+        action[i] = -action[i]
+        more_rl = batch.more_rl._replace(action=action)
+        new = program(state, batch.rl, more_rl, z).state
+        assert noticed(base, new) == {"dual", "actor", "alpha"}
+
+
+def test_brac_alpha_stays_in_bounds_and_turns_at_once():
+    _, program, state, batch, z = brac_setting()
+    flat = state._replace(dual=jax.tree.map(np.zeros_like, state.dual))
+
+    def after(alpha, **values):
+        at = flat._replace(alpha=np.asarray(alpha))
+        return program(at, batch.rl, batch.more_rl, z, dual_learning_rate=0.0, **values)
+
+    # A flat dual critic has c = 0, where the estimate is log log 2 - log 2 + 1 = -0.0597: below
+    # the target 0.05, so alpha falls by 0.1097, but never below 0.
+    estimate = np.log(np.log(2)) - np.log(2) + 1
+    assert after(10.0).metrics["divergence"] == pytest.approx(estimate, abs=1e-6)
+    assert after(10.0).state.alpha == pytest.approx(10 - 0.05 + estimate, abs=1e-6)
+    assert after(0.0).state.alpha == 0
+    # With a target below the estimate it rises from 0 at once: nothing was wound up below 0.
+    assert after(0.0, divergence_target=-1.0).state.alpha == pytest.approx(1 + estimate, abs=1e-6)
+    assert after(7.0, divergence_target=-1.0, alpha_max=7.25).state.alpha == 7.25

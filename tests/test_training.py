@@ -1,0 +1,212 @@
+"""Runs: resumed equals uninterrupted, stopped cleanly, stopped by NaN with a reason."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conftest import tiny_config
+from ertrl import api
+from ertrl.errors import ConfigError, RunError, TrainingDiverged
+from ertrl.learners import get_learner
+from ertrl.training import Run, train_run
+
+ENVIRONMENT = {**os.environ, "NPROC": "1"}
+
+
+def digest(run: Run) -> str:
+    """What the final weights and the log amount to."""
+    final = run.path / "checkpoints" / f"{run.config.updates:08d}.json"
+    return json.loads(final.read_text())["weights_sha256"], run.metrics(), run.evaluation()
+
+
+def start(run: Run) -> subprocess.Popen:
+    command = [sys.executable, "-m", "ertrl", "train", str(run.path), "--progress", "json"]
+    return subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def long_config():
+    return tiny_config(updates=400, evaluate_every=200, checkpoint_every=20)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tiny_dataset, tmp_path_factory):
+    root = tmp_path_factory.mktemp("whole")
+    run = Run.create(root, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    with start(run) as process:
+        process.communicate()
+    assert process.returncode == 0
+    return digest(run)
+
+
+def wait_for_step(process: subprocess.Popen, step: int) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("{") and json.loads(line).get("done", -1) >= step:
+            return
+
+
+def test_killed_and_resumed_is_bit_identical(tiny_dataset, tmp_path, uninterrupted):
+    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    for step, delay in ((0, 0.0), (110, 0.003), (250, 0.011)):
+        with start(run) as process:
+            wait_for_step(process, step)
+            time.sleep(delay)
+            process.kill()
+    assert 0 < run.latest_checkpoint() < 400
+    with start(run) as process:
+        process.communicate()
+    assert process.returncode == 0
+    assert digest(run) == uninterrupted
+
+
+def test_sigterm_saves_and_exits_cleanly(tiny_dataset, tmp_path, uninterrupted):
+    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    with start(run) as process:
+        wait_for_step(process, 60)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+    assert process.returncode == 143
+    assert "the state is saved" in errors
+    assert "Traceback" not in errors
+    stopped_at = run.latest_checkpoint()
+    assert 60 <= stopped_at < 400
+    train_run(run, tiny_dataset, "none")
+    assert digest(run) == uninterrupted
+
+
+@pytest.mark.parametrize("learner", ["td3bc", "brac"])
+def test_results_do_not_depend_on_updates_per_call(tiny_dataset, tmp_path, learner):
+    states = []
+    for size in (10, 20):
+        config = tiny_config("focal", learner, updates_per_call=size)
+        run = api.start("focal", learner, config, tiny_dataset, out=tmp_path, progress="none")
+        states.append(digest(run)[0])
+    assert states[0] == states[1]
+
+
+def test_the_same_configuration_is_the_same_run(tiny_dataset, tiny_run):
+    again = api.start(
+        "er-trl", "td3bc", tiny_config(), tiny_dataset, out=tiny_run.path.parent, progress="none"
+    )
+    assert again.path == tiny_run.path
+    other = Run.create(
+        tiny_run.path.parent, tiny_dataset, "er-trl", "td3bc", tiny_config(seed=1), "test"
+    )
+    assert other.path != tiny_run.path
+
+
+def test_nan_stops_the_run_with_step_and_loss_named(tiny_dataset, tmp_path, monkeypatch):
+    learner = get_learner("td3bc")
+
+    def poisoned(config, state, rl, more_rl, z, key):
+        step = learner.update(config, state, rl, more_rl, z, key)
+        bad = jnp.where(state.updates == 26, jnp.nan, 1.0)
+        metrics = {**step.metrics, "critic_loss": step.metrics["critic_loss"] * bad}
+        return step._replace(metrics=metrics)
+
+    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", tiny_config(), "test")
+    run.learner = learner._replace(update=poisoned)
+    with pytest.raises(TrainingDiverged, match=r"critic_loss became nan at update 27.*update 20"):
+        train_run(run, tiny_dataset, "none")
+    assert run.checkpoint_steps() == [20], "what was good is kept, nothing bad is added"
+
+
+def test_nan_in_the_data_stops_the_run(tiny_dataset, tmp_path):
+    class Poisoned:
+        def __getattr__(self, name):
+            return getattr(tiny_dataset, name)
+
+        def task(self, number):
+            data = tiny_dataset.task(number)
+
+            class Bad:
+                steps = data.steps
+
+                def transitions(self, which):
+                    rows = data.transitions(which)
+                    return rows._replace(reward=np.full_like(rows.reward, np.nan))
+
+            return Bad()
+
+    run = Run.create(tmp_path, tiny_dataset, "focal", "td3bc", tiny_config("focal"), "test")
+    with pytest.raises(TrainingDiverged, match="at update 1"):
+        train_run(run, Poisoned(), "none")
+
+
+def test_a_run_knows_its_dataset(tiny_run, tiny_dataset, tmp_path):
+    from conftest import TINY_COLLECT
+
+    other = api.collect("point-robot-wind", tmp_path / "w", config=TINY_COLLECT, progress="none")
+    with pytest.raises(RunError, match="is not the dataset"):
+        tiny_run.open_dataset(other.path)
+    assert tiny_run.open_dataset().fingerprint == tiny_dataset.fingerprint
+
+
+def test_a_second_process_is_refused(tiny_dataset, tmp_path):
+    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    with start(run) as process:
+        wait_for_step(process, 10)
+        with pytest.raises(RunError, match=f"in use by process {process.pid}"):
+            train_run(run, tiny_dataset, "none")
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"updates": 45}, "multiple of updates_per_call"),
+        ({"updates": 0}, "updates must be at least 1"),
+        ({"evaluate_every": 7}, "evaluate_every"),
+    ],
+)
+def test_impossible_schedules_are_refused(tiny_dataset, tmp_path, changes, message):
+    config = tiny_config(**changes)
+    with pytest.raises(ConfigError, match=message):
+        Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", config, "test")
+
+
+def test_evaluations_are_reused_and_reproducible(tiny_run):
+    first = tiny_run.evaluation()
+    assert api.evaluate(tiny_run) == first
+    tiny_run.evaluation_path(40).unlink()
+    again = api.evaluate(tiny_run, ("offline", "online", "non-prior"))
+    assert again == first
+
+
+def test_agent_adapts_and_acts(tiny_run, tiny_dataset):
+    agent = api.load_agent(tiny_run)
+    rows = tiny_dataset.task(22).transitions(np.arange(30))._asdict()
+    adapted = agent.adapt(rows)
+    action = adapted.act(np.zeros(2))
+    assert action.shape == (2,)
+    assert (np.abs(action) <= 1).all()
+    order = np.random.default_rng(0).permutation(30)
+    shuffled = agent.adapt({k: v[order] for k, v in rows.items()})
+    np.testing.assert_allclose(shuffled.z, adapted.z, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("reward"), "missing: reward"),
+        (lambda c: c.update(reward=c["reward"][:3]), "equally many rows"),
+        (lambda c: c.update(reward=np.full(30, np.nan)), "NaN"),
+        (lambda c: c.update(action=np.zeros((30, 3))), r"action.*2.*3"),
+    ],
+)
+def test_bad_contexts_are_explained(tiny_run, tiny_dataset, change, message):
+    from ertrl.errors import DataError
+
+    context = tiny_dataset.task(22).transitions(np.arange(30))._asdict()
+    change(context)
+    with pytest.raises(DataError, match=message):
+        api.load_agent(tiny_run).adapt(context)

@@ -1,0 +1,363 @@
+"""Small configurations, states, batches and datasets that several test files share.
+
+Compiling is what takes time here, so one program per learner and method serves many tests: the
+numbers of a configuration are arguments of the program, and states are drawn by NumPy.
+"""
+
+import dataclasses
+from contextlib import contextmanager
+from functools import cache
+
+import jax
+import numpy as np
+import optax
+from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
+
+from ertrl.config import SamplingConfig, TrainConfig
+from ertrl.data import Dataset
+from ertrl.data.writer import DatasetWriter, TaskRecord
+from ertrl.envs.family import Family, Simulation, Step
+from ertrl.learners import get_learner, learners
+from ertrl.methods import get_method, methods
+from ertrl.types import Context, Dims, Episodes, TaskBatch, Transitions
+
+DIMS = Dims(observation=3, action=2)
+LATENT, NOISE = 4, 3
+SAMPLING = SamplingConfig(meta_batch=4, batch_size=12, context_size=5, contexts_per_task=2)
+METHODS, LEARNERS = sorted(methods()), sorted(learners())
+
+
+# --- configurations ---
+
+
+def with_fields(config, **values):
+    """Set these fields wherever they occur in a tree of dataclasses; each must occur."""
+    missing = set(values) - set(field_names(config))
+    if missing:
+        raise KeyError(f"no field {missing} in {config}")
+    return _with_fields(config, values)
+
+
+def _with_fields(config, values):
+    changes = {}
+    for field in dataclasses.fields(config):
+        current = getattr(config, field.name)
+        if dataclasses.is_dataclass(current):
+            changes[field.name] = _with_fields(current, values)
+        elif field.name in values:
+            changes[field.name] = values[field.name]
+    return dataclasses.replace(config, **changes)
+
+
+def field_names(config):
+    """All names of fields in a tree of dataclasses."""
+    for field in dataclasses.fields(config):
+        current = getattr(config, field.name)
+        yield field.name
+        if dataclasses.is_dataclass(current):
+            yield from field_names(current)
+
+
+def numbers_of(config):
+    """All settings of type float in a tree of dataclasses whose name occurs only once."""
+    names = list(field_names(config))
+
+    def of(part):
+        for field in dataclasses.fields(part):
+            current = getattr(part, field.name)
+            if dataclasses.is_dataclass(current):
+                yield from of(current)
+            elif isinstance(current, float) and names.count(field.name) == 1:
+                yield field.name, current
+
+    return dict(of(config))
+
+
+def small(config):
+    """Narrow networks, whatever they are called."""
+    widths = {name: (16,) for name in field_names(config) if name.endswith("hidden")}
+    sizes = {"latent_dim": LATENT, "noise_dim": NOISE}
+    return with_fields(
+        config, **widths, **{k: v for k, v in sizes.items() if k in field_names(config)}
+    )
+
+
+def small_config(method, learner, **values):
+    """The defaults with narrow networks and whatever else is asked for."""
+    config = TrainConfig(
+        method=small(get_method(method).config()),
+        learner=small(get_learner(learner).config()),
+        sampling=SAMPLING,
+    )
+    return with_fields(config, **values)
+
+
+# --- states and batches ---
+
+
+def random_state(init, *arguments, seed=0):
+    """A state in the shapes of `init(...)` with networks far from flat and fresh optimisers."""
+    draw = np.random.default_rng(seed)
+
+    def fill(path, leaf):
+        if "_opt" in keystr(path) or not np.issubdtype(leaf.dtype, np.floating) or not leaf.shape:
+            return np.zeros(leaf.shape, leaf.dtype)
+        scale = 1 / np.sqrt(leaf.shape[0]) if len(leaf.shape) > 1 else 0.1
+        return draw.normal(scale=scale, size=leaf.shape).astype(leaf.dtype)
+
+    shapes = jax.eval_shape(lambda: init(*arguments, jax.random.key(0)))
+    return tree_map_with_path(fill, shapes)
+
+
+def batches(count, config, learner, seed=0):
+    """Random batches [K, T, ...] in which the reward tells the tasks apart."""
+    draw = np.random.default_rng(seed)
+    c = config.sampling
+    extra = get_learner(learner).extra_batches(config.learner)
+    task = np.stack([draw.permutation(c.meta_batch) for _ in range(count)]).astype(np.int32)
+
+    def rows(shape, of_task):
+        s = draw.normal(size=(*shape, DIMS.observation))
+        a = np.tanh(draw.normal(size=(*shape, DIMS.action)))
+        r = s[..., 0] * np.cos(of_task) + a[..., 0] * np.sin(of_task)
+        s2 = s + 0.1 * draw.normal(size=s.shape)
+        return s, a, r, s2, draw.random(shape) < 0.2
+
+    def rl(*lead):
+        shape = (count, *lead, c.meta_batch, c.batch_size)
+        of_task = task.reshape(count, *(1 for _ in lead), c.meta_batch, 1)
+        return Transitions(*(x.astype(np.float32) for x in rows(shape, of_task)))
+
+    shape = (count, c.meta_batch, c.contexts_per_task, c.context_size)
+    *drawn, _ = rows(shape, task[..., None, None])
+    context = Context(*(x.astype(np.float32) for x in (*drawn, np.ones(shape))))
+    return TaskBatch(task, context, rl(), rl(extra))
+
+
+def one_batch(config, learner="td3bc", seed=0):
+    """A single batch [T, ...]."""
+    return jax.tree.map(lambda x: x[0], batches(1, config, learner, seed))
+
+
+def double(tree):
+    """In double precision."""
+    return jax.tree.map(
+        lambda x: np.asarray(x, np.float64) if np.issubdtype(x.dtype, np.floating) else x, tree
+    )
+
+
+# --- programs in double precision with fixed noise ---
+
+
+def table(shape, kind):
+    """Fixed noise of a shape: standard normal or uniform."""
+    draw = np.random.default_rng(len(shape) * 1000 + sum(shape))
+    return draw.normal(size=shape) if kind == "normal" else draw.uniform(size=shape)
+
+
+@contextmanager
+def fixed_noise():
+    """Within, every draw of a shape is the same table, so a twin needs no knowledge of keys."""
+    real = jax.random.normal, jax.random.uniform
+
+    def normal(key, shape=(), dtype=None):
+        return jax.numpy.asarray(table(shape, "normal"))
+
+    def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
+        return jax.numpy.asarray(minval + (maxval - minval) * table(shape, "uniform"))
+
+    jax.random.normal, jax.random.uniform = normal, uniform
+    try:
+        yield
+    finally:
+        jax.random.normal, jax.random.uniform = real
+
+
+def exact(function, config):
+    """Compile `function(config, ...)` in double precision, with fixed noise, once per shape.
+
+    All float settings may be changed at each call: `program(..., tau=1.0)`.
+    """
+    defaults = numbers_of(config)
+    program = jax.jit(lambda values, *args: function(with_fields(config, **values), *args))
+
+    def run(*args, **values):
+        assert values.keys() <= defaults.keys()
+        with jax.enable_x64(True), fixed_noise():
+            result = program(defaults | values, *(double(a) for a in args), jax.random.key(0))
+            return jax.tree.map(np.asarray, result)
+
+    return run
+
+
+@cache
+def learner_program(learner, **values):
+    """(state, rl, more_rl, z, **numbers) -> LearnerStep."""
+    config = with_fields(small(get_learner(learner).config()), **values)
+    return config, exact(get_learner(learner).update, config)
+
+
+@cache
+def method_program(method, **values):
+    """(state, batch, z_gradient, **numbers) -> state, metrics."""
+    config = with_fields(small(get_method(method).config()), **values)
+    return config, exact(get_method(method).update, config)
+
+
+# --- comparing trees ---
+
+
+def leaves(tree):
+    """Arrays by path, as NumPy."""
+    found, _ = tree_flatten_with_path(tree)
+    return {keystr(path): np.asarray(leaf) for path, leaf in found}
+
+
+def assert_trees_equal(one, other):
+    """Bit for bit."""
+    one, other = leaves(one), leaves(other)
+    assert one.keys() == other.keys()
+    for name, leaf in one.items():
+        np.testing.assert_array_equal(leaf, other[name], err_msg=name)
+
+
+def trees_differ(one, other):
+    """Whether any number differs."""
+    one, other = leaves(one), leaves(other)
+    return any(not np.array_equal(leaf, other[name]) for name, leaf in one.items())
+
+
+def influences(function, *arguments):
+    """Path of each output -> paths of the inputs it can depend on, from the traced program.
+
+    An operation is taken to let all its inputs through to all its outputs.
+    """
+    closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    sources = {}
+    names = [keystr(path) for path, _ in tree_flatten_with_path(arguments)[0]]
+    for variable, name in zip(closed.jaxpr.invars, names, strict=True):
+        sources[variable] = {name}
+
+    def of(variable):
+        return set() if hasattr(variable, "val") else sources.get(variable, set())
+
+    for equation in closed.jaxpr.eqns:
+        everything = set().union(*map(of, equation.invars))
+        for variable in equation.outvars:
+            sources[variable] = everything
+    outputs = [keystr(path) for path, _ in tree_flatten_with_path(shape)[0]]
+    return dict(zip(outputs, map(of, closed.jaxpr.outvars), strict=True))
+
+
+# --- gradients ---
+
+
+def gradient_of_first_step(opt_state):
+    """Adam's first moment after one step from zero is (1 - b1) times the gradient."""
+    return jax.tree.map(lambda m: np.asarray(m) / 0.1, optax.tree_utils.tree_get(opt_state, "mu"))
+
+
+def assert_gradient(loss, net, gradient, tolerance=1e-6):
+    """Compare with central differences of `loss`, one random direction per array of the network.
+
+    `loss` maps a network with NumPy arrays to a number in double precision.
+    """
+    arrays, structure = jax.tree.flatten(double(net))
+    draw = np.random.default_rng(0)
+    scale = np.sqrt(sum(np.square(g).sum() for g in jax.tree.leaves(gradient)))
+    assert scale > 0
+    for i, (array, slope) in enumerate(zip(arrays, jax.tree.leaves(gradient), strict=True)):
+        direction = draw.normal(size=array.shape)
+        direction /= np.linalg.norm(direction)
+        ends = [
+            loss(structure.unflatten([*arrays[:i], array + step * direction, *arrays[i + 1 :]]))
+            for step in (1e-6, -1e-6)
+        ]
+        measured = (ends[0] - ends[1]) / 2e-6
+        np.testing.assert_allclose(
+            (np.asarray(slope) * direction).sum(), measured, rtol=1e-4, atol=tolerance * scale
+        )
+
+
+# --- a family and a dataset of two episodes per task ---
+
+
+class ToySimulation(Simulation):
+    """Counts its steps and ends in a terminal state after as many as the task says."""
+
+    def __init__(self, length, events):
+        self.size, self._length, self._events = len(length), length, events
+        self._count = np.zeros(self.size)
+
+    def reset(self, seeds, rows=None):
+        self._events.append("reset")
+        self._count[slice(None) if rows is None else rows] = 0
+        return self._observation()
+
+    def step(self, action):
+        self._count += 1
+        never = np.zeros(self.size, bool)
+        return Step(self._observation(), self._observation(), self._count >= self._length, never)
+
+    def _observation(self):
+        return np.stack([self._count] * DIMS.observation, axis=1).astype(np.float32)
+
+
+class ToyFamily(Family):
+    """Task i ends after so many steps; the reward is the second number of the action."""
+
+    name = "toy"
+    summary = "for tests"
+    observation_dim, action_dim = DIMS
+    layout = (("count", DIMS.observation),)
+    parameter_names = ("length",)
+    varies = "reward"
+
+    def __init__(self, lengths, horizon):
+        super().__init__()
+        self.lengths, self.horizon, self.events = lengths, horizon, []
+
+    @property
+    def parameters(self):
+        return np.array(self.lengths, float)[:, None]
+
+    def simulate(self, parameters, threads=None):
+        return ToySimulation(parameters[:, 0], self.events)
+
+    def reward(self, outcome, action, parameters):
+        return action[..., 1]
+
+
+HORIZON = 4
+
+
+def write_dataset(path, tasks=4):
+    """Per task: an episode that ends in a terminal state after 2 steps, and one cut at 4.
+
+    Observations say where they come from: (task, 10 x episode + step, 0). Rows behind an episode's
+    end hold 99, and nobody may ever see them.
+    """
+    writer = DatasetWriter(path, ToyFamily([HORIZON] * tasks, HORIZON), 2)
+    for task in range(tasks):
+        observation = np.full((2, HORIZON + 1, DIMS.observation), 99.0, np.float32)
+        action = np.full((2, HORIZON, DIMS.action), 99.0, np.float32)
+        reward = np.full((2, HORIZON), 99.0, np.float32)
+        for episode, length in enumerate((2, HORIZON)):
+            for t in range(length + 1):
+                observation[episode, t] = (task, 10 * episode + t, 0)
+            action[episode, :length] = 0.1 * task
+            reward[episode, :length] = np.arange(length)
+        episodes = Episodes(
+            observation,
+            action,
+            reward,
+            length=np.array([2, HORIZON], np.int32),
+            terminated=np.array([True, False]),
+            truncated=np.array([False, True]),
+            diverged=np.array([False, False]),
+        )
+        writer.add(task, episodes, checkpoint=0)
+    reference = {"expert": 1.0, "random": 0.0, "zero": 0.0}
+    records = {task: TaskRecord("train", (float(task),), reference) for task in range(tasks)}
+    writer.seal(records, collector={})
+    return Dataset(path)
