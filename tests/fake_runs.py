@@ -1,4 +1,4 @@
-"""Run folders with made-up evaluations, and a dataset: what a report reads, without training."""
+"""Run folders with made-up evaluations: what a report reads, without any training."""
 
 from pathlib import Path
 
@@ -6,8 +6,6 @@ import numpy as np
 
 from ertrl import store
 from ertrl.config import TrainConfig, replace_from_json, to_json
-from ertrl.data import Dataset, layout
-from ertrl.envs import anchor_returns, make_family, rollout
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 
@@ -49,6 +47,8 @@ def fake_run(
     store.write_json(
         path / "config.json",
         {
+            "kind": "ertrl-run",
+            "name": path.name,
             "family": family,
             "dims": {"observation": 2, "action": 2},
             "dataset": dataset,
@@ -71,6 +71,7 @@ def fake_run(
         store.write_json(
             path / "evaluations" / f"{step:08d}.json",
             {
+                "kind": "ertrl-evaluation",
                 "run": path.name,
                 "step": step,
                 "family": family,
@@ -94,63 +95,3 @@ def two_by_three(root: Path, family: str = "point-robot") -> list[Path]:
         runs.append(fake_run(root, "er-trl", seed, scores=er_trl, family=family))
         runs.append(fake_run(root, "focal", seed, scores=focal, family=family))
     return runs
-
-
-def fake_dataset(path: Path, checkpoints: int = 3) -> Dataset:
-    """Point-Robot data of a random policy that is said to have been an expert at times."""
-    family = make_family("point-robot")
-    draw = np.random.default_rng(0)
-    anchors = anchor_returns(family, range(family.n_tasks), 2, seed=0)
-    tasks = []
-    for task in range(family.n_tasks):
-        parameters = np.tile(family.parameters[task], (checkpoints, 1))
-        actions = draw.uniform(-1, 1, (family.horizon, checkpoints, 2))
-        episodes = rollout(
-            family, parameters, lambda _, t, a=actions: a[t], list(range(checkpoints))
-        )
-        arrays = {
-            "observations": episodes.observation,
-            "actions": episodes.action,
-            "rewards": episodes.reward,
-            "lengths": episodes.length,
-            "terminated": episodes.terminated,
-            "truncated": episodes.truncated,
-            "checkpoints": np.arange(checkpoints),
-        }
-        files = {}
-        for field, array in arrays.items():
-            file = path / layout.file_of(task, field)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            np.save(file, array.astype(layout.dtype_of(field)))
-            files[field] = {
-                "path": layout.file_of(task, field),
-                "sha256": store.sha256_file(file),
-            }
-        reference = {name: float(returns[task]) for name, returns in anchors.items()}
-        tasks.append(
-            {
-                "task": task,
-                "group": family.split.group_of(task),
-                "parameters": family.parameters[task].tolist(),
-                "reference": reference | {"expert": reference["random"] + 10},
-                "episodes": checkpoints,
-                "files": files,
-            }
-        )
-    store.write_json(
-        path / layout.MANIFEST,
-        {
-            "kind": layout.KIND,
-            "format": layout.FORMAT,
-            "family": family.name,
-            "family_options": family.options,
-            "parameter_names": list(family.parameter_names),
-            "horizon": family.horizon,
-            "observation_dim": family.observation_dim,
-            "action_dim": family.action_dim,
-            "tasks": tasks,
-            "collector": {"name": "random", "config": {"seed": 0}, "curve": []},
-            "provenance": PROVENANCE,
-        },
-    )
-    return Dataset(path)

@@ -1,21 +1,24 @@
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import matplotlib
 import numpy as np
 import pytest
 
-from ertrl.config import TrainConfig, replace_from_json
 from ertrl.errors import ReportError
-from ertrl.learners import get_learner
-from ertrl.methods import get_method
 from ertrl.reporting import report
-from ertrl.reporting.replay import LATENT_CONTEXTS, latent_shift, principal_plane
+from ertrl.reporting.replay import (
+    LATENT_CONTEXTS,
+    adaptation,
+    agent_of,
+    latent_shift,
+    principal_plane,
+)
 from ertrl.reporting.report import compose
 from ertrl.reporting.taskaxis import task_axis
-from ertrl.training import Run, train_run
-from fake_runs import fake_dataset, fake_run, two_by_three
+from fake_runs import fake_run, two_by_three
 
 VOID = {"meta", "br", "hr", "img"}
 
@@ -194,11 +197,6 @@ def test_several_families_get_an_overview(tmp_path):
     assert "2 families, 2 methods" in text
 
 
-def test_data_of_no_run_is_refused(tmp_path, tiny_dataset):
-    with pytest.raises(ReportError, match="is not the dataset of any of these runs"):
-        compose([fake_run(tmp_path)], data=tiny_dataset.path)
-
-
 # --- the arithmetic of pictures ---
 
 
@@ -243,28 +241,13 @@ def test_latent_shift_by_hand():
 # --- with a dataset and an agent, both as small as they come ---
 
 
-@pytest.fixture(scope="module")
-def tiny_dataset(tmp_path_factory):
-    return fake_dataset(tmp_path_factory.mktemp("data") / "point-robot")
+def test_data_of_no_run_is_refused(tmp_path, tiny_dataset):
+    with pytest.raises(ReportError, match="is not the dataset of any of these runs"):
+        compose([fake_run(tmp_path)], data=tiny_dataset.path)
 
 
-def test_pictures_of_replayed_agents(tmp_path, tiny_dataset):
-    config = replace_from_json(
-        TrainConfig(method=get_method("focal").config(), learner=get_learner("td3bc").config()),
-        {
-            "method": {"encoder": {"latent_dim": 3, "hidden": [8]}},
-            "learner": {"hidden": [8]},
-            "sampling": {"batch_size": 4, "context_size": 4},
-            "evaluation": {"episodes": 2, "prior_episodes": 1, "repeats": 1},
-            "updates": 1,
-            "updates_per_call": 1,
-            "evaluate_every": 1,
-            "checkpoint_every": 1,
-        },
-    )
-    run = Run.create(tmp_path / "runs", tiny_dataset, "focal", "td3bc", config, "test")
-    train_run(run, tiny_dataset, "none")
-    one = compose([run])
+def test_pictures_of_replayed_agents(tmp_path, tiny_run, tiny_dataset):
+    one = compose([tiny_run])
     text = Page(one.html).text
     assert len(one.html) < 1_000_000
     for title in ("Adaptation", "Latent space", "Behaviour data", "shift of z"):
@@ -273,10 +256,16 @@ def test_pictures_of_replayed_agents(tmp_path, tiny_dataset):
     assert [task["task"] for task in points["tasks"]] == list(range(40))
     assert np.shape(points["runs"][0]["offline"]) == (40, LATENT_CONTEXTS, 2)
     assert np.shape(points["runs"][0]["online"]) == (40, 2)
-    moved = tmp_path / "moved"
-    tiny_dataset.path.rename(moved)
-    try:
-        again = compose([run.path], data=moved)
-    finally:
-        moved.rename(tiny_dataset.path)
+    copy = shutil.copytree(tiny_dataset.path, tmp_path / "moved")
+    again = compose([tiny_run.path], data=copy)
     assert again.html == one.html
+
+
+def test_the_replay_is_the_evaluation(tiny_run, tiny_dataset):
+    """The pictures show the very episodes that the tables count."""
+    stored = tiny_run.evaluation()["protocols"]
+    agent = agent_of(tiny_run, tiny_run.config.updates)
+    for protocol in ("offline", "online", "non-prior"):
+        seen = adaptation(agent, tiny_dataset, protocol)
+        expected = np.mean(stored[protocol]["returns"], axis=1)
+        np.testing.assert_allclose(seen.returns[-1], expected, rtol=1e-6)

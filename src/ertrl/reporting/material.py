@@ -70,7 +70,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
                 "name its folder with --data to see paths, latent space and dataset."
             )
             return Material(blank, notes=[note])
-    names = tuple(dataset.manifest.get("parameter_names", ()))
+    names = tuple(dataset.manifest["parameter_names"])
     parameters = np.stack([dataset.task(task).parameters for task in family.tasks])
     train = family.rows.get("train", np.arange(len(family.tasks)))
     material = Material(task_axis(names, parameters, train), dataset)
@@ -92,7 +92,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
 
 
 def _replay(run: SeedRun, step: int, dataset: Dataset, protocols: Sequence[str]) -> Replay:
-    agent = replay.agent_of(run.run, dataset, step)
+    agent = replay.agent_of(run.run, step)
     adapted = {}
     if replay.position_slice(replay.family_of(dataset)) is not None:
         adapted = {p: replay.adaptation(agent, dataset, p) for p in protocols}

@@ -289,7 +289,7 @@ def _data(
     transitions = sum(int(data.lengths.sum()) for data in dataset.tasks.values())
     split = ", ".join(f"{len(t)} {group_title(g).lower()}" for g, t in family.groups.items())
     parameters = np.stack([data.parameters for data in dataset.tasks.values()])
-    names = manifest.get("parameter_names") or [f"parameter {i}" for i in range(len(parameters.T))]
+    names = manifest["parameter_names"]
     ranges = ", ".join(
         minus(f"{name} {low:.3g} to {high:.3g}")
         for name, low, high in zip(names, parameters.min(0), parameters.max(0), strict=True)
@@ -308,9 +308,8 @@ def _data(
         "commit": tag("code", origin["commit"]),
         "versions": ", ".join(f"{k} {v}" for k, v in origin["versions"].items()),
     }
-    options = manifest.get("family_options")
-    if options:
-        facts["options"] = ", ".join(f"{k} {v}" for k, v in options.items())
+    if dataset.family_options:
+        facts["options"] = ", ".join(f"{k} {v}" for k, v in dataset.family_options.items())
     return section(
         key,
         "Behaviour data",
