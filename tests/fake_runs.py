@@ -47,6 +47,8 @@ def fake_run(
     store.write_json(
         path / "config.json",
         {
+            "kind": "ertrl-run",
+            "name": path.name,
             "family": family,
             "dims": {"observation": 2, "action": 2},
             "dataset": dataset,
@@ -69,6 +71,7 @@ def fake_run(
         store.write_json(
             path / "evaluations" / f"{step:08d}.json",
             {
+                "kind": "ertrl-evaluation",
                 "run": path.name,
                 "step": step,
                 "family": family,

@@ -1,13 +1,23 @@
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import matplotlib
+import numpy as np
 import pytest
 
 from ertrl.errors import ReportError
 from ertrl.reporting import report
+from ertrl.reporting.replay import (
+    LATENT_CONTEXTS,
+    adaptation,
+    agent_of,
+    latent_shift,
+    principal_plane,
+)
 from ertrl.reporting.report import compose
+from ertrl.reporting.taskaxis import task_axis
 from fake_runs import fake_run, two_by_three
 
 VOID = {"meta", "br", "hr", "img"}
@@ -145,7 +155,7 @@ def test_results_json_holds_every_seed(made):
 def test_malicious_names_are_text(tmp_path):
     evil = "<img src=x onerror=alert(1)>\"&'"
     bad = '"><script>alert(2)</script>'
-    run = fake_run(tmp_path, name=evil, profile=bad)
+    run = fake_run(tmp_path, name=evil, profile=bad, scores={"offline": 50.0})
     parsed = Page(compose([run]).html)
     assert "img" not in parsed.tags
     assert parsed.tags.count("script") == 1
@@ -154,7 +164,8 @@ def test_malicious_names_are_text(tmp_path):
 
 
 def test_a_family_name_cannot_leave_the_folder(tmp_path):
-    run = fake_run(tmp_path, family="../../<b>evil</b>", name="run")
+    scores = {"offline": 50.0}
+    run = fake_run(tmp_path, family="../../<b>evil</b>", name="run", scores=scores)
     made = report([run], tmp_path / "out")
     written = {p.name for p in (made.parent / "figures").iterdir()}
     assert "b-evil-b-curves.png" in written
@@ -186,71 +197,75 @@ def test_several_families_get_an_overview(tmp_path):
     assert "2 families, 2 methods" in text
 
 
-def test_data_of_no_run_is_refused(tmp_path, tiny_dataset):
-    with pytest.raises(ReportError, match="is not the dataset of any of these runs"):
-        compose([fake_run(tmp_path)], data=tiny_dataset.path)
+# --- the arithmetic of pictures ---
+
+
+def test_angles_are_cut_open_opposite_to_the_training_tasks():
+    angles = np.radians([0, 90, 180, -45, 225])
+    parameters = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    axis = task_axis(("goal_x", "goal_y"), parameters, np.arange(3))
+    assert axis.label == "goal angle (degrees)"
+    assert axis.values == pytest.approx([0, 90, 180, -45, 225])
+    assert not axis.circular
+
+
+def test_directions_all_around_are_circular():
+    angles = np.radians(np.arange(0, 360, 10))
+    parameters = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    axis = task_axis(("drift_x", "drift_y"), parameters, np.arange(36))
+    assert axis.circular
+    assert (axis.values.min(), axis.values.max()) == pytest.approx((0, 350), abs=1e-6)
+
+
+def test_one_parameter_is_its_own_axis():
+    axis = task_axis(("mass_factor",), np.array([[0.5], [2.0]]), np.arange(2))
+    assert (axis.label, axis.values.tolist()) == ("mass factor", [0.5, 2.0])
+
+
+def test_principal_plane_finds_the_plane():
+    draw = np.random.default_rng(0)
+    points = draw.normal(size=(200, 2)) * [5, 2] @ np.eye(4)[[1, 3]] + 7
+    centre, axes, share = principal_plane(points)
+    assert centre == pytest.approx(points.mean(axis=0))
+    assert np.abs(axes) == pytest.approx(np.eye(4)[[1, 3]], abs=0.1)
+    assert (axes.max(axis=1) > 0.9).all()
+    assert share.sum() == pytest.approx(1.0)
+
+
+def test_latent_shift_by_hand():
+    offline = np.array([[[1.0, 0.0]], [[-1.0, 0.0]]])  # two tasks, spread 1
+    assert latent_shift(offline, np.array([[1.0, 2.0], [-1.0, 0.0]])) == pytest.approx(1.0)
+    assert latent_shift(offline, offline[:, 0]) == 0.0
 
 
 # --- with a dataset and an agent, both as small as they come ---
 
 
-@pytest.fixture(scope="module")
-def tiny_dataset(tmp_path_factory):
-    from ertrl.collection import collect
-    from ertrl.config import CollectConfig
-    from ertrl.envs import make_family
-
-    config = CollectConfig(
-        hidden=(8,),
-        batch_size=8,
-        steps=40,
-        updates_per_step=1,
-        checkpoints=2,
-        episodes_per_checkpoint=2,
-        reference_episodes=2,
-    )
-    folder = tmp_path_factory.mktemp("data") / "point-robot"
-    dataset = collect(make_family("point-robot"), config, folder, "none")
-    # So little training makes no expert; a report needs one to normalise by.
-    for entry in dataset.manifest["tasks"]:
-        entry["reference"]["expert"] = entry["reference"]["random"] + 10
-    from ertrl import store
-    from ertrl.data import Dataset
-
-    store.write_json(dataset.path / "manifest.json", dataset.manifest)
-    return Dataset(dataset.path)
+def test_data_of_no_run_is_refused(tmp_path, tiny_dataset):
+    with pytest.raises(ReportError, match="is not the dataset of any of these runs"):
+        compose([fake_run(tmp_path)], data=tiny_dataset.path)
 
 
-def test_pictures_of_replayed_agents(tmp_path, tiny_dataset):
-    from ertrl.config import TrainConfig, replace_from_json
-    from ertrl.learners import get_learner
-    from ertrl.methods import get_method
-    from ertrl.training import Run, train_run
-
-    config = replace_from_json(
-        TrainConfig(method=get_method("focal").config(), learner=get_learner("td3bc").config()),
-        {
-            "method": {"encoder": {"latent_dim": 3, "hidden": [8]}},
-            "learner": {"hidden": [8]},
-            "sampling": {"batch_size": 4, "context_size": 4},
-            "updates": 2,
-            "updates_per_call": 1,
-            "evaluate_every": 1,
-            "checkpoint_every": 1,
-        },
-    )
-    run = Run.create(tmp_path / "runs", tiny_dataset, "focal", "td3bc", config, "test")
-    train_run(run, tiny_dataset, "none")
-    one = compose([run])
+def test_pictures_of_replayed_agents(tmp_path, tiny_run, tiny_dataset):
+    one = compose([tiny_run])
     text = Page(one.html).text
     assert len(one.html) < 1_000_000
     for title in ("Adaptation", "Latent space", "Behaviour data", "shift of z"):
         assert title in text
-    moved = tmp_path / "moved"
-    tiny_dataset.path.rename(moved)
-    try:
-        assert "is not where it was" in compose([run]).html
-        again = compose([run.path], data=moved)
-    finally:
-        moved.rename(tiny_dataset.path)
+    points = json.loads(re.search(r'<script type="application/json">(.*?)</script>', one.html)[1])
+    assert [task["task"] for task in points["tasks"]] == list(range(40))
+    assert np.shape(points["runs"][0]["offline"]) == (40, LATENT_CONTEXTS, 2)
+    assert np.shape(points["runs"][0]["online"]) == (40, 2)
+    copy = shutil.copytree(tiny_dataset.path, tmp_path / "moved")
+    again = compose([tiny_run.path], data=copy)
     assert again.html == one.html
+
+
+def test_the_replay_is_the_evaluation(tiny_run, tiny_dataset):
+    """The pictures show the very episodes that the tables count."""
+    stored = tiny_run.evaluation()["protocols"]
+    agent = agent_of(tiny_run, tiny_run.config.updates)
+    for protocol in ("offline", "online", "non-prior"):
+        seen = adaptation(agent, tiny_dataset, protocol)
+        expected = np.mean(stored[protocol]["returns"], axis=1)
+        np.testing.assert_allclose(seen.returns[-1], expected, rtol=1e-6)

@@ -14,6 +14,22 @@ from ertrl.reporting.replay import Adaptation
 from ertrl.reporting.taskaxis import TaskAxis, task_axis
 
 
+@dataclass(frozen=True)
+class Replay:
+    """What was seen of one seed's agent."""
+
+    seed: int
+    codes: np.ndarray
+    """z of offline contexts [tasks, contexts, Z]."""
+    adapted: dict[str, Adaptation]
+    """Protocol -> adaptation; only for families with a position in the plane."""
+
+    @property
+    def online_z(self) -> np.ndarray | None:
+        """What the agent inferred from its own episodes [tasks, Z], where that is known."""
+        return self.adapted["online"].z if "online" in self.adapted else None
+
+
 @dataclass
 class Material:
     """Everything known about a family besides its returns. What is missing is left empty."""
@@ -22,10 +38,8 @@ class Material:
     dataset: Dataset | None = None
     goals: np.ndarray | None = None
     """Goals in the plane [tasks, 2], where the family has such."""
-    codes: dict[str, np.ndarray] = field(default_factory=dict)
-    """Variant -> z of offline contexts [tasks, contexts, Z], of its first seed."""
-    adapted: dict[str, dict[str, list[Adaptation]]] = field(default_factory=dict)
-    """Variant -> protocol -> adaptation of each seed; only for families with a position."""
+    replays: dict[str, list[Replay]] = field(default_factory=dict)
+    """Variant -> its seeds that have a checkpoint, in order."""
     notes: list[str] = field(default_factory=list)
     """Why something is missing."""
 
@@ -56,44 +70,30 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
                 "name its folder with --data to see paths, latent space and dataset."
             )
             return Material(blank, notes=[note])
-    names = tuple(dataset.manifest.get("parameter_names", ()))
+    names = tuple(dataset.manifest["parameter_names"])
     parameters = np.stack([dataset.task(task).parameters for task in family.tasks])
     train = family.rows.get("train", np.arange(len(family.tasks)))
     material = Material(task_axis(names, parameters, train), dataset)
     made = replay.family_of(dataset)
     goal = replay.goal_of(made, parameters)
     if goal is not None:
-        material.goals = np.broadcast_to(goal, parameters.shape)
+        material.goals = np.broadcast_to(goal, (len(parameters), 2))
     for variant in family.variants:
-        watched: dict[str, list[Adaptation]] = {p: [] for p in family.protocols}
         for run in variant.runs:
-            try:
-                _replay(run, dataset, family, material, variant.label, watched)
-            except RunError:
+            if not run.run.checkpoint_steps():
                 material.notes.append(
                     f"{run.run.name} has no checkpoint: it is missing from the pictures of paths "
                     "and latent space."
                 )
-        if all(watched.values()):
-            material.adapted[variant.label] = watched
+                continue
+            seen = _replay(run, variant.step, dataset, family.protocols)
+            material.replays.setdefault(variant.label, []).append(seen)
     return material
 
 
-def _replay(
-    run: SeedRun,
-    dataset: Dataset,
-    family: FamilyResults,
-    material: Material,
-    label: str,
-    watched: dict[str, list[Adaptation]],
-) -> None:
-    needs_codes = label not in material.codes
-    has_position = replay.position_slice(replay.family_of(dataset)) is not None
-    if not (needs_codes or has_position):
-        return
-    agent = replay.agent_of(run.run, dataset)
-    if needs_codes:
-        material.codes[label] = replay.offline_codes(agent, dataset)
-    if has_position:
-        for protocol in family.protocols:
-            watched[protocol].append(replay.adaptation(agent, dataset, protocol))
+def _replay(run: SeedRun, step: int, dataset: Dataset, protocols: Sequence[str]) -> Replay:
+    agent = replay.agent_of(run.run, step)
+    adapted = {}
+    if replay.position_slice(replay.family_of(dataset)) is not None:
+        adapted = {p: replay.adaptation(agent, dataset, p) for p in protocols}
+    return Replay(run.seed, replay.offline_codes(agent, dataset), adapted)

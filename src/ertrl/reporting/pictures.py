@@ -3,7 +3,6 @@
 import re
 from typing import NamedTuple
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from ertrl.reporting import figures
@@ -76,10 +75,16 @@ def _from_replays(
     family: FamilyResults, material: Material, labels: list[str]
 ) -> dict[str, tuple[Figure, str, str]]:
     name, made = family.family, {}
-    if material.adapted:
-        first_seeds = {
-            label: {p: seeds[0] for p, seeds in protocols.items()}
-            for label, protocols in material.adapted.items()
+    watched = {
+        label: replays
+        for label, replays in material.replays.items()
+        if all(replay.adapted for replay in replays)
+    }
+    if watched:
+        first_seeds = {label: replays[0].adapted for label, replays in watched.items()}
+        every_seed = {
+            label: {p: [replay.adapted[p] for replay in replays] for p in family.protocols}
+            for label, replays in watched.items()
         }
         made["paths"] = (
             figures.paths(family, material.axis, material.goals, first_seeds),
@@ -89,20 +94,19 @@ def _from_replays(
             "context tells it to.",
         )
         made["adaptation"] = (
-            figures.adaptation_curves(family, labels, material.adapted),
+            figures.adaptation_curves(family, labels, every_seed),
             f"Return from episode to episode on {name}",
             "Normalised return of each evaluation episode, as the context grows; tables show the "
             f"last one. {SEEDS_DRAWN}",
         )
-    if material.codes:
-        online: dict[str, np.ndarray] = {
-            label: protocols["online"][0].z
-            for label, protocols in material.adapted.items()
-            if "online" in protocols
-        }
+    if material.replays:
+        firsts = {label: replays[0] for label, replays in material.replays.items()}
+        online = {label: r.online_z for label, r in firsts.items() if r.online_z is not None}
         crosses = " Crosses: z from the agent's own (online) context." if online else ""
         made["latent"] = (
-            figures.latent_space(family, material.axis, material.codes, online),
+            figures.latent_space(
+                family, material.axis, {label: r.codes for label, r in firsts.items()}, online
+            ),
             f"Latent space on {name}",
             "z of several independent offline contexts per task, projected onto the two directions "
             f"of largest variance; first seed of each method.{crosses}",

@@ -10,28 +10,27 @@ from typing import Any
 import numpy as np
 
 from ertrl import rng
+from ertrl.api import load_agent
 from ertrl.data import Dataset
 from ertrl.envs import Family, make_family
 from ertrl.evaluation import PROTOCOLS, Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.evaluation.protocols import Trial
 from ertrl.training import Run
-from ertrl.training.update import init
 from ertrl.types import Context, Episodes
 
 LATENT_CONTEXTS = 6
 """Independent contexts per task in pictures of the latent space."""
 
 
-def agent_of(run: Run, dataset: Dataset) -> Agent:
-    """The agent of the run's newest checkpoint."""
-    state, _ = run.load(init(run.method, run.learner, run.config, dataset.dims))
-    return Agent(run.method, run.learner, run.config, state.method, state.learner)
+def agent_of(run: Run, step: int) -> Agent:
+    """The agent after so many updates, or of the newest checkpoint where that one is gone."""
+    return load_agent(run, step if step in run.checkpoint_steps() else None)
 
 
 def family_of(dataset: Dataset) -> Family:
     """The family the dataset was collected from."""
-    return make_family(dataset.family, **dataset.manifest.get("family_options", {}))
+    return make_family(dataset.family, **dataset.family_options)
 
 
 def position_slice(family: Family) -> slice | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ertrl.reporting import html_tables, words
+from ertrl.reporting.explorer import explorer
 from ertrl.reporting.gather import FamilyResults, Results
 from ertrl.reporting.html_tables import minus, plain_table
 from ertrl.reporting.markup import Content, Markup, paragraphs, tag
@@ -141,7 +142,12 @@ def family_sections(
             (
                 key("latent"),
                 "Latent space",
-                section(key("latent"), "Latent space", figure(pictures["latent"])),
+                section(
+                    key("latent"),
+                    "Latent space",
+                    figure(pictures["latent"]),
+                    explorer(key("explorer"), family, material),
+                ),
             )
         )
     made.append((key("stats"), "Statistics", _statistics(key("stats"), family, summary, labels)))
@@ -184,17 +190,13 @@ def _shift(
         for group in family.groups:
             offline, online = (family.scores(variant, p, group) for p in ("offline", "online"))
             both = [offline[s] - online[s] for s in offline if s in online]
-            if not both:
-                cells.append(MISSING)
-                continue
-            estimate = mean_estimate(both)
-            half = estimate.half_width
-            spread = "" if half is None else f" \N{PLUS-MINUS SIGN} {number(half)}"
-            cells.append([minus(number(estimate.value)), tag("small", spread)])
-        distance = MISSING
-        if variant.label in material.codes and variant.label in material.adapted:
-            online_z = material.adapted[variant.label]["online"][0].z
-            distance = f"{latent_shift(material.codes[variant.label], online_z):.2f}"
+            cells.append(_plus_minus(both, "{:.1f}") if both else MISSING)
+        moved = [
+            latent_shift(replay.codes, replay.online_z)
+            for replay in material.replays.get(variant.label, [])
+            if replay.online_z is not None
+        ]
+        distance = _plus_minus(moved, "{:.2f}") if moved else MISSING
         rows.append([*cells, distance])
     head = ["offline \N{MINUS SIGN} online", *(group_title(g) for g in family.groups), "shift of z"]
     known = any(row[-1] != MISSING for row in rows)
@@ -202,8 +204,8 @@ def _shift(
         head, rows = head[:-1], [row[:-1] for row in rows]
     note = (
         " Shift of z: mean distance between a task's z from offline and from online context, over "
-        "the spread of z between tasks (all tasks, first seed); at 1, the shift moves z as far as "
-        "tasks lie apart."
+        "the spread of z between tasks (all tasks); at 1, the shift moves z as far as tasks lie "
+        "apart."
         if known
         else ""
     )
@@ -219,6 +221,13 @@ def _shift(
             class_="fine",
         ),
     )
+
+
+def _plus_minus(values: Sequence[float], form: str) -> Content:
+    estimate = mean_estimate(values)
+    half = estimate.half_width
+    spread = None if half is None else tag("small", f" \N{PLUS-MINUS SIGN} {form.format(half)}")
+    return [minus(form.format(estimate.value)), spread]
 
 
 def _statistics(key: str, family: FamilyResults, summary: Summary, labels: Sequence[str]) -> Markup:
@@ -280,7 +289,7 @@ def _data(
     transitions = sum(int(data.lengths.sum()) for data in dataset.tasks.values())
     split = ", ".join(f"{len(t)} {group_title(g).lower()}" for g, t in family.groups.items())
     parameters = np.stack([data.parameters for data in dataset.tasks.values()])
-    names = manifest.get("parameter_names") or [f"parameter {i}" for i in range(len(parameters.T))]
+    names = manifest["parameter_names"]
     ranges = ", ".join(
         minus(f"{name} {low:.3g} to {high:.3g}")
         for name, low, high in zip(names, parameters.min(0), parameters.max(0), strict=True)
@@ -299,9 +308,8 @@ def _data(
         "commit": tag("code", origin["commit"]),
         "versions": ", ".join(f"{k} {v}" for k, v in origin["versions"].items()),
     }
-    options = manifest.get("family_options")
-    if options:
-        facts["options"] = ", ".join(f"{k} {v}" for k, v in options.items())
+    if dataset.family_options:
+        facts["options"] = ", ".join(f"{k} {v}" for k, v in dataset.family_options.items())
     return section(
         key,
         "Behaviour data",
