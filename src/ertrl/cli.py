@@ -321,9 +321,11 @@ class ReportCommand:
     """Write report.html, tables and figures from runs."""
 
     runs: tuple[Path, ...]
-    """Folders of runs."""
+    """Folders of runs, or folders that hold runs."""
     out: Path = Path("report")
     """Where to write."""
+    data: tuple[Path, ...] = ()
+    """Dataset folders, if they have moved since training."""
     json: bool = False
     """Print where the report is as JSON."""
 
@@ -337,7 +339,7 @@ def report(argv: Sequence[str]) -> None:
     from ertrl.reporting import print_summary
     from ertrl.reporting import report as write_report
 
-    page = write_report(command.runs, command.out)
+    page = write_report(command.runs, command.out, command.data)
     if not command.json:
         print_summary(command.runs)
     _output({"report": str(page)}, command.json, f"wrote {page}")

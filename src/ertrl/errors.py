@@ -27,6 +27,10 @@ class RunError(ErtrlError):
     """A run directory is missing, in use or does not fit the request."""
 
 
+class ReportError(ErtrlError):
+    """Runs cannot stand in one table."""
+
+
 class SimulationError(ErtrlError):
     """The physics left the realm of numbers."""
 

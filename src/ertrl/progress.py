@@ -76,7 +76,8 @@ class Meter:
             if done < self._total and now - self._last_line < SECONDS_BETWEEN_LINES:
                 return
             self._last_line = now
+            parts = [f"{self._label}: {done}/{self._total}"]
             rate = (done - self._start) / max(now - self._begun, 1e-9)
-            left = (self._total - done) / rate if rate > 0 else float("nan")
-            line = f"{self._label}: {done}/{self._total}, {left:.0f} s left"
-            print(f"{line}, {note}" if note else line, file=sys.stderr, flush=True)
+            if rate > 0:
+                parts.append(f"{(self._total - done) / rate:.0f} s left")
+            print(", ".join([*parts, note] if note else parts), file=sys.stderr, flush=True)

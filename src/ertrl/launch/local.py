@@ -6,18 +6,19 @@ how many cores a machine has, and a crash stays in its process.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 
-from ertrl.errors import RunError
+from ertrl.errors import Interrupted, RunError
 from ertrl.progress import SECONDS_BETWEEN_LINES, rich_bars
 
 
@@ -89,8 +90,8 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
     console = Console(stderr=True)
     bars = rich_bars(console) if console.is_terminal else None
     ids = {job.label: bars.add_task(job.label, total=None, note="") for job in jobs} if bars else {}
-    last_line = time.monotonic()
-    with bars or nullcontext():
+    begun = last_line = time.monotonic()
+    with bars or nullcontext(), _stoppable():
         for thread in threads:
             thread.start()
         try:
@@ -101,7 +102,7 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
                         bars.update(ids[label], completed=done, total=total, note=note)
                 elif time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                     last_line = time.monotonic()
-                    _print_lines(state, console)
+                    _print_line(state, console, last_line - begun)
         except BaseException:
             state.failed.extend(jobs)
             state.stop()
@@ -112,6 +113,26 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
         raise RunError(f"{job.label} failed; the end of {job.log} says:\n{tail}")
 
 
-def _print_lines(state: _State, console: Console) -> None:
-    parts = [f"{label} {100 * d // t}%" for label, (d, t, _) in state.progress.items()]
-    console.print(", ".join(parts), soft_wrap=True)
+def _print_line(state: _State, console: Console, elapsed: float) -> None:
+    shares = {label: done / total for label, (done, total, _) in state.progress.items()}
+    overall = sum(shares.values()) / len(shares)
+    left = f", about {elapsed / overall - elapsed:.0f} s left" if overall > 0.02 else ""
+    parts = ", ".join(f"{label} {share:.0%}" for label, share in shares.items())
+    console.print(f"{parts}{left}", soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def _stoppable() -> Generator[None]:
+    """Turn SIGTERM into an exception, so that the jobs are stopped too and save their state."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number, frame):
+        raise Interrupted("stopped; every run has saved its state. Start again to go on.", number)
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,108 @@
+"""What several figures draw alike."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ertrl.reporting import stats
+from ertrl.reporting.gather import FamilyResults
+from ertrl.reporting.style import GROUP_MARKERS, MUTED, colour_of, marker_of
+from ertrl.reporting.summary import group_title
+from ertrl.reporting.taskaxis import TaskAxis
+
+BAND_SEEDS = 3
+"""With fewer seeds, the seeds themselves are drawn: Student's interval of two numbers is 13 times
+as wide as they are apart and would hide everything else."""
+
+
+def reference_lines(axes: Axes, family: FamilyResults, group: str | None, *, words: bool) -> None:
+    """Expert and random are the ends of the scale; zero action shows what doing nothing earns."""
+    solid, dotted = "-", (0, (1, 2))
+    lines = [("expert", 100.0, solid, "center"), ("random", 0.0, solid, "center")]
+    if group is not None:
+        zero = family.anchor("zero", group)
+        # Near the random policy's line the two words make room for each other.
+        near = abs(zero) < 15
+        above, below = ("bottom", "top") if near else ("center", "center")
+        lines[1] = ("random", 0.0, solid, below if zero >= 0 else above)
+        lines.append(("zero action", zero, dotted, above if zero >= 0 else below))
+    for word, level, dashes, place in lines:
+        axes.axhline(level, color=MUTED, linewidth=0.8, linestyle=dashes, zorder=1)
+        if words:
+            axes.text(
+                1.0,
+                level,
+                f" {word}",
+                transform=axes.get_yaxis_transform(),
+                ha="left",
+                va=place,
+                fontsize=7.5,
+                color=MUTED,
+            )
+
+
+def handle(label: str, **style: Any) -> Line2D:
+    """A line of a legend."""
+    return Line2D([], [], label=label, **style)
+
+
+def group_handles(family: FamilyResults) -> list[Line2D]:
+    """The markers of the groups."""
+    return [
+        handle(group_title(g).lower(), color=MUTED, linestyle="", marker=GROUP_MARKERS.get(g, "o"))
+        for g in family.groups
+    ]
+
+
+def legend_of_variants(figure: Figure, family: FamilyResults, labels: list[str]) -> None:
+    """One legend above all panels."""
+    handles = [
+        handle(v.label, color=colour_of(v.label, labels), marker=marker_of(v.label, labels))
+        for v in family.variants
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
+
+
+def draw_seeds(
+    axes: Axes, x: Sequence[float] | np.ndarray, values: np.ndarray, colour: str, marker: str
+) -> None:
+    """Mean over seeds of values [seeds, x], with a band from three seeds on, else with them."""
+    many = len(x) > 12
+    axes.plot(
+        x, values.mean(axis=0), color=colour, marker=None if many else marker, markeredgewidth=0
+    )
+    if len(values) >= BAND_SEEDS:
+        estimates = [stats.mean_estimate(column) for column in values.T]
+        low, high = np.array([[e.low, e.high] for e in estimates], np.float64).T
+        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
+    elif len(values) > 1:
+        for seed in values:
+            axes.plot(x, seed, color=colour, linewidth=0.8, alpha=0.55)
+
+
+def limits(values: Sequence[np.ndarray], *, floor: float = -10, ceiling: float = 112):
+    """Room for all values and for both ends of the scale, but not for wide bands."""
+    found = np.concatenate([np.ravel(v) for v in values]) if len(values) else np.array([0.0])
+    margin = 0.06 * max(np.ptp(found), 50.0)
+    return min(floor, float(found.min()) - margin), max(ceiling, float(found.max()) + margin)
+
+
+def task_colours(axis: TaskAxis) -> Colormap:
+    """Colours along the task axis; neither end is as dark or as light as a page."""
+    if axis.circular:
+        return matplotlib.colormaps["hsv"]
+    return ListedColormap(matplotlib.colormaps["turbo"](np.linspace(0.08, 0.92, 256)))
+
+
+def number_axes(axes: np.ndarray, xlabel: str, ylabel: str) -> None:
+    """Label the outer axes of a grid of panels only."""
+    for panel in axes[-1]:
+        panel.set_xlabel(xlabel)
+    for panel in axes[:, 0]:
+        panel.set_ylabel(ylabel)

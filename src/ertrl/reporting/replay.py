@@ -1,0 +1,139 @@
+"""Let trained agents adapt once more, watched: their paths, their z, their progress.
+
+Evaluations on disk hold returns only. What an agent does while it adapts is seen by running the
+very same protocols again, with the same addressed randomness, and writing everything down.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ertrl import rng
+from ertrl.api import load_agent
+from ertrl.data import Dataset
+from ertrl.envs import Family, make_family
+from ertrl.evaluation import PROTOCOLS, Agent
+from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.protocols import Trial
+from ertrl.training import Run
+from ertrl.types import Context, Episodes
+
+LATENT_CONTEXTS = 6
+"""Independent contexts per task in pictures of the latent space."""
+
+
+def agent_of(run: Run, step: int) -> Agent:
+    """The agent after so many updates, or of the newest checkpoint where that one is gone."""
+    return load_agent(run, step if step in run.checkpoint_steps() else None)
+
+
+def family_of(dataset: Dataset) -> Family:
+    """The family the dataset was collected from."""
+    return make_family(dataset.family, **dataset.family_options)
+
+
+def position_slice(family: Family) -> slice | None:
+    """Where the observation holds a position in the plane; None if it has none."""
+    start = 0
+    for name, size in family.layout:
+        if name == "position" and size == 2:
+            return slice(start, start + 2)
+        start += size
+    return None
+
+
+def goal_of(family: Family, parameters: np.ndarray) -> np.ndarray | None:
+    """Where a task's goal lies in the plane, for families that have one."""
+    if tuple(family.parameter_names) == ("goal_x", "goal_y"):
+        return parameters
+    return getattr(family, "goal", None)
+
+
+class WatchedTrial(Trial):
+    """A trial that keeps every evaluation episode and the z it ran on."""
+
+    def __init__(self, *arguments):
+        """As `Trial`."""
+        super().__init__(*arguments)
+        self.watched: list[tuple[np.ndarray, np.ndarray, Episodes]] = []
+
+    def evaluate(self) -> Episodes:
+        """Run and remember: active rows, z, episodes."""
+        rows, z = self.active(), self.z.copy()
+        episodes = super().evaluate()
+        self.watched.append((rows, z, episodes))
+        return episodes
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """How one agent adapted under one protocol; rows are tasks, of the first repeat."""
+
+    first: np.ndarray
+    """Positions [tasks, L+1, 2] of the first evaluation episode."""
+    last: np.ndarray
+    """Positions of the reported episode."""
+    z: np.ndarray
+    """z of the reported episode [tasks, Z]."""
+    returns: np.ndarray
+    """Return of every evaluation episode, mean over repeats [episodes, tasks]."""
+
+
+def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
+    """Run a protocol on all tasks of a family whose observation holds a position."""
+    family = family_of(dataset)
+    where = position_slice(family)
+    if where is None:
+        raise ValueError(f"{family.name} observes no position in the plane")
+    config = agent.config.evaluation
+    z0 = prior(agent, dataset)
+    trial = WatchedTrial(protocol, agent, family, dataset, config, z0, EVALUATION_SEED)
+    PROTOCOLS[protocol](trial)
+    # Episodes of these families never end early: every row takes part in every episode.
+    (_, _, first), (_, z, last) = trial.watched[0], trial.watched[-1]
+    picked = slice(None, None, config.repeats)
+    returns = [episodes.reward.sum(axis=1, dtype=np.float64) for _, _, episodes in trial.watched]
+    return Adaptation(
+        first.observation[picked, :, where],
+        last.observation[picked, :, where],
+        z[picked],
+        np.stack(returns).reshape(len(returns), -1, config.repeats).mean(axis=2),
+    )
+
+
+def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
+    """Codes [tasks, contexts, Z] of independent offline contexts, of the protocol's full size."""
+    size = agent.config.evaluation.episodes * dataset.horizon
+    codes = []
+    for task, data in dataset.tasks.items():
+        draw = rng.generator(EVALUATION_SEED, "report-latent", task)
+        which = draw.integers(len(data.steps), size=(LATENT_CONTEXTS, size))
+        observation, action, reward, following = data.transitions(which)[:4]
+        mask: Any = np.ones(which.shape, np.float32)
+        codes.append(agent.encode(Context(observation, action, reward, following, mask)))
+    return np.stack(codes)
+
+
+def principal_plane(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centre, two axes [2, Z] and the share of variance of each, from points [N, Z]."""
+    centre = codes.mean(axis=0)
+    _, singular, axes = np.linalg.svd(codes - centre, full_matrices=False)
+    axes = axes[:2]
+    # A singular vector's sign is arbitrary; fix it, so that equal data give equal pictures.
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    axes = axes * np.where(largest < 0, -1.0, 1.0)
+    total = max(float((singular**2).sum()), 1e-12)
+    return centre, axes, singular[:2] ** 2 / total
+
+
+def latent_shift(offline: np.ndarray, online: np.ndarray) -> float:
+    """Distance between a task's z from offline [T, C, Z] and from online [T, Z] context.
+
+    In units of the spread between tasks (root mean square distance of the tasks' mean z from
+    their centre): at 1, the context shift moves z as far as the tasks lie apart.
+    """
+    centres = offline.mean(axis=1)
+    spread = np.sqrt(((centres - centres.mean(axis=0)) ** 2).sum(axis=-1).mean())
+    moved = np.linalg.norm(online - centres, axis=-1).mean()
+    return float(moved / max(spread, 1e-12))

@@ -1,0 +1,124 @@
+"""From runs on disk to a folder with everything one wants to show of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ertrl import store
+from ertrl.provenance import provenance
+from ertrl.reporting import page, style, tables
+from ertrl.reporting.gather import FamilyResults, Results, SeedRun, Variant, gather
+from ertrl.reporting.material import prepare
+from ertrl.reporting.pictures import Picture, draw
+from ertrl.reporting.summary import summarise_family
+from ertrl.training import Run
+
+
+def report(
+    runs: Sequence[str | Path | Run],
+    out: str | Path = "report",
+    data: str | Path | Sequence[str | Path] | None = None,
+) -> Path:
+    """Write report.html, figures, tables and results.json into the folder `out`.
+
+    `runs` are run folders, or folders of runs. `data` names the dataset folders, where they are
+    no longer at the place the runs were trained from. Returns the path of report.html.
+    """
+    out, made = Path(out), compose(runs, data)
+    for picture in (p for family in made.pictures for p in family.values()):
+        for kind in ("png", "pdf"):
+            target = out / "figures" / f"{picture.name}.{kind}"
+            store.write_bytes(target, style.to_bytes(picture.figure, kind))
+    every = [summary for pair in made.summaries for summary in pair]
+    texts = {
+        "tables/summary.md": "\n".join(tables.markdown(summary) for summary in every),
+        "tables/summary.tex": "\n".join(tables.latex(summary) for summary in every),
+        "tables/summary.csv": tables.csv_table(made.results),
+        "report.html": made.html,
+    }
+    store.write_json(out / "results.json", raw_numbers(made.results))
+    for name, content in texts.items():
+        store.write_bytes(out / name, content.encode())
+    return out / "report.html"
+
+
+class Composition(NamedTuple):
+    """A report before it is written."""
+
+    results: Results
+    pictures: list[dict[str, Picture]]
+    """One dictionary per family."""
+    summaries: list[page.Tables]
+    html: str
+
+
+def compose(
+    runs: Sequence[str | Path | Run], data: str | Path | Sequence[str | Path] | None = None
+) -> Composition:
+    """Read, replay, draw and typeset."""
+    results = gather(runs)
+    materials = prepare(results, data)
+    drawn = [
+        draw(family, material, results.labels)
+        for family, material in zip(results.families, materials, strict=True)
+    ]
+    summaries = [
+        (summarise_family(family), summarise_family(family, normalised=False))
+        for family in results.families
+    ]
+    html = page.render(results, materials, drawn, summaries)
+    return Composition(results, drawn, summaries, html)
+
+
+def raw_numbers(results: Results) -> dict[str, Any]:
+    """Every number behind the page, per seed and per task, and where this file comes from."""
+    return {
+        "kind": "ertrl-results",
+        "format": 1,
+        "families": {family.family: _family(family) for family in results.families},
+        "notes": list(results.notes),
+        "provenance": provenance(),
+    }
+
+
+def _family(family: FamilyResults) -> dict[str, Any]:
+    return {
+        "dataset": family.dataset,
+        "evaluation": family.settings,
+        "tasks": family.tasks,
+        "groups": family.groups,
+        "references": family.references,
+        "variants": [
+            {
+                "label": variant.label,
+                "method": variant.method,
+                "learner": variant.learner,
+                "updates": variant.updates,
+                "step": variant.step,
+                "runs": [_run(family, variant, run) for run in variant.runs],
+            }
+            for variant in family.variants
+        ],
+    }
+
+
+def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any]:
+    measured = {}
+    for protocol in family.protocols:
+        scales = {}
+        for name, normalised in (("normalised", True), ("returns", False)):
+            per_task = family.task_returns(run, protocol, variant.step, normalised=normalised)
+            scales[name] = {
+                "per_task": None if per_task is None else per_task.tolist(),
+                "mean": {
+                    group: family.score(run, protocol, group, variant.step, normalised=normalised)
+                    for group in family.groups
+                },
+            }
+        measured[protocol] = scales
+    return {
+        "run": run.run.name,
+        "seed": run.seed,
+        "protocols": measured,
+        "provenance": run.run.spec["provenance"],
+    }

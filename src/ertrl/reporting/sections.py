@@ -1,0 +1,322 @@
+"""The parts of the page that belong to one family."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ertrl.reporting import html_tables, words
+from ertrl.reporting.explorer import explorer
+from ertrl.reporting.gather import FamilyResults, Results
+from ertrl.reporting.html_tables import minus, plain_table
+from ertrl.reporting.markup import Content, Markup, paragraphs, tag
+from ertrl.reporting.material import Material
+from ertrl.reporting.paper import in_paper, paper_results
+from ertrl.reporting.pictures import Picture, slug
+from ertrl.reporting.replay import latent_shift
+from ertrl.reporting.stats import mean_estimate
+from ertrl.reporting.style import PALETTE, inline_svg
+from ertrl.reporting.summary import Cell, Summary, group_title
+from ertrl.reporting.tables import CAPTION, MISSING, number
+
+LONG_TABLE = 12
+"""Longer tables are folded away."""
+
+
+def section(key: str, title: str, *content: Content) -> Markup:
+    """A card with a heading."""
+    return tag("section", tag("h2", title), content, id=key)
+
+
+def definitions(pairs: Mapping[str, Content], kind: str | None = None) -> Markup:
+    """A list of terms and what they are."""
+    return tag("dl", [[tag("dt", k), tag("dd", v)] for k, v in pairs.items()], class_=kind)
+
+
+def folded(title: str, *content: Content) -> Markup:
+    """Content that opens on a click."""
+    return tag("details", tag("summary", title), content)
+
+
+def as_json(value: Any) -> Markup:
+    """A configuration, readable."""
+    return tag("pre", json.dumps(value, indent=2, sort_keys=True))
+
+
+def figure(picture: Picture | None) -> Markup:
+    """The picture in the page, with links to its files."""
+    if picture is None:
+        return Markup("")
+    svg = Markup(inline_svg(picture.figure, picture.name, picture.alt))
+    files = [
+        tag("a", kind.upper(), href=f"figures/{picture.name}.{kind}") for kind in ("png", "pdf")
+    ]
+    caption = tag(
+        "figcaption",
+        picture.caption,
+        tag("span", " ", files[0], " ", files[1], class_="files"),
+    )
+    return tag("figure", tag("div", svg, class_="scroll swipe"), caption)
+
+
+def tiles(summary: Summary, labels: Sequence[str]) -> Markup:
+    """The few numbers to look at first, as bars."""
+    found = []
+    for group in ("test-id", "test-ood"):
+        for protocol in ("offline", "online"):
+            if (group, protocol) in summary.columns:
+                lines = [
+                    _tile_line(row.label, summary.cell(row.label, group, protocol), labels)
+                    for row in summary.methods
+                ]
+                title = tag("h3", group_title(group), tag("span", f"{protocol} context"))
+                found.append(tag("div", title, lines, class_="tile"))
+    return tag("div", found, class_="tiles") if found else Markup("")
+
+
+def _tile_line(label: str, cell: Cell, labels: Sequence[str]) -> Markup:
+    value = None if cell.estimate is None else cell.estimate.value
+    width = 0.0 if value is None else float(np.clip(value, 0, 100))
+    place = list(labels).index(label) % len(PALETTE)
+    bar = tag("i", style=f"--colour: var(--c{place}); width: {width:.1f}%")
+    shown = MISSING if value is None else minus(number(value))
+    return tag("div", tag("span", label), tag("span", bar, class_="bar"), tag("span", shown))
+
+
+def overview(results: Results) -> Markup:
+    """All families in one table."""
+    return section(
+        "overview",
+        "All families",
+        html_tables.overview_table(results),
+        tag(
+            "p",
+            "Interquartile mean of the normalised return over all seeds and tasks of all families. "
+            "Brackets, from three seeds on: 95% bootstrap interval, seeds drawn within families. "
+            f"{MISSING}: not measured on every family, and therefore not averaged.",
+            class_="fine",
+        ),
+    )
+
+
+def family_sections(
+    results: Results,
+    family: FamilyResults,
+    material: Material,
+    pictures: Mapping[str, Picture],
+    summary: Summary,
+    raw: Summary,
+) -> list[tuple[str, str, Markup]]:
+    """(id, short title for the navigation, section), in reading order."""
+    labels, prefix = results.labels, slug(family.family)
+
+    def key(name: str) -> str:
+        return f"{prefix}-{name}"
+
+    made = [
+        (key("summary"), "Summary", _summary(key("summary"), family, summary, raw, labels)),
+        (
+            key("curves"),
+            "Learning",
+            section(key("curves"), "Learning curves", figure(pictures.get("curves"))),
+        ),
+    ]
+    if "paths" in pictures:
+        content = (figure(pictures["paths"]), figure(pictures.get("adaptation")))
+        made.append(
+            (key("adaptation"), "Adaptation", section(key("adaptation"), "Adaptation", *content))
+        )
+    if {"offline", "online"} <= set(family.protocols):
+        shift = _shift(key("shift"), family, material, pictures)
+        made.append((key("shift"), "Context shift", shift))
+    made.append(
+        (
+            key("tasks"),
+            "Tasks",
+            section(key("tasks"), "Return per task", figure(pictures.get("tasks"))),
+        )
+    )
+    if "latent" in pictures:
+        made.append(
+            (
+                key("latent"),
+                "Latent space",
+                section(
+                    key("latent"),
+                    "Latent space",
+                    figure(pictures["latent"]),
+                    explorer(key("explorer"), family, material),
+                ),
+            )
+        )
+    made.append((key("stats"), "Statistics", _statistics(key("stats"), family, summary, labels)))
+    if in_paper(family.family):
+        made.append((key("paper"), "Paper", _paper(key("paper"), family, summary)))
+    if material.dataset is not None:
+        made.append((key("data"), "Data", _data(key("data"), family, material, pictures)))
+    return made
+
+
+def _summary(
+    key: str, family: FamilyResults, summary: Summary, raw: Summary, labels: Sequence[str]
+) -> Markup:
+    repeats = family.settings["repeats"]
+    return section(
+        key,
+        "Summary",
+        tiles(summary, labels),
+        html_tables.summary_table(summary, labels),
+        tag("p", CAPTION[True], class_="fine"),
+        definitions(words.protocol_lines(family), "protocols"),
+        tag(
+            "p",
+            "Training tasks were trained on; held-out tasks lie between them; out-of-distribution "
+            f"tasks lie beyond them. Every task is evaluated {repeats} times. The expert is the "
+            "behaviour policy at the end of its training, so a return above 100 is possible; zero "
+            "action is an agent that does nothing.",
+            class_="fine",
+        ),
+        folded("Returns without normalisation", html_tables.summary_table(raw, labels)),
+    )
+
+
+def _shift(
+    key: str, family: FamilyResults, material: Material, pictures: Mapping[str, Picture]
+) -> Markup:
+    rows = []
+    for variant in family.variants:
+        cells: list[Content] = [variant.label]
+        for group in family.groups:
+            offline, online = (family.scores(variant, p, group) for p in ("offline", "online"))
+            both = [offline[s] - online[s] for s in offline if s in online]
+            cells.append(_plus_minus(both, "{:.1f}") if both else MISSING)
+        moved = [
+            latent_shift(replay.codes, replay.online_z)
+            for replay in material.replays.get(variant.label, [])
+            if replay.online_z is not None
+        ]
+        distance = _plus_minus(moved, "{:.2f}") if moved else MISSING
+        rows.append([*cells, distance])
+    head = ["offline \N{MINUS SIGN} online", *(group_title(g) for g in family.groups), "shift of z"]
+    known = any(row[-1] != MISSING for row in rows)
+    if not known:
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    note = (
+        " Shift of z: mean distance between a task's z from offline and from online context, over "
+        "the spread of z between tasks (all tasks); at 1, the shift moves z as far as tasks lie "
+        "apart."
+        if known
+        else ""
+    )
+    return section(
+        key,
+        "Context shift",
+        figure(pictures.get("shift")),
+        plain_table(head, rows),
+        tag(
+            "p",
+            "Points of normalised return lost from offline to online context; mean ± half width of "
+            f"the 95% confidence interval over seeds.{note}",
+            class_="fine",
+        ),
+    )
+
+
+def _plus_minus(values: Sequence[float], form: str) -> Content:
+    estimate = mean_estimate(values)
+    half = estimate.half_width
+    spread = None if half is None else tag("small", f" \N{PLUS-MINUS SIGN} {form.format(half)}")
+    return [minus(form.format(estimate.value)), spread]
+
+
+def _statistics(key: str, family: FamilyResults, summary: Summary, labels: Sequence[str]) -> Markup:
+    content: list[Content] = [paragraphs(words.verdict(summary))]
+    if summary.comparisons:
+        table = html_tables.comparison_table(summary)
+        few = len(summary.comparisons) <= LONG_TABLE
+        title = f"All {len(summary.comparisons)} comparisons"
+        content.append(table if few else folded(title, table))
+        content.append(
+            tag(
+                "p",
+                "Difference of mean normalised returns with Welch's 95% interval; p is two-sided; "
+                "Holm's correction covers all rows. P(first is better): a random seed of the first "
+                "method against one of the second on the same task, ties half.",
+                class_="fine",
+            )
+        )
+    content.append(tag("h3", "Interquartile mean"))
+    content.append(html_tables.iqm_table(family, summary.columns, labels))
+    content.append(
+        tag(
+            "p",
+            "Mean of the middle half of all seeds and tasks, which single failures move less than "
+            "the mean. Brackets: 95% bootstrap interval; a seed is drawn with all its tasks, since "
+            "one agent serves them all. Shown from three seeds on.",
+            class_="fine",
+        )
+    )
+    return section(key, "Statistics", *content)
+
+
+def _paper(key: str, family: FamilyResults, summary: Summary) -> Markup:
+    facts = paper_results()
+    return section(
+        key,
+        "Beside the paper",
+        tag("p", "Numbers as printed in ", tag("a", facts["source"], href=facts["url"]), "."),
+        html_tables.paper_table(family, summary),
+        tag("ul", [tag("li", note) for note in facts["notes"][:3]], class_="fine"),
+        tag(
+            "p",
+            "Data, simulator version and number of updates differ as well: read the difference as "
+            "orientation, not as a test.",
+            class_="fine",
+        ),
+    )
+
+
+def _data(
+    key: str, family: FamilyResults, material: Material, pictures: Mapping[str, Picture]
+) -> Markup:
+    dataset = material.dataset
+    if dataset is None:
+        return Markup("")
+    manifest = dataset.manifest
+    origin, collector = manifest["provenance"], manifest["collector"]
+    episodes = sum(data.episodes for data in dataset.tasks.values())
+    transitions = sum(int(data.lengths.sum()) for data in dataset.tasks.values())
+    split = ", ".join(f"{len(t)} {group_title(g).lower()}" for g, t in family.groups.items())
+    parameters = np.stack([data.parameters for data in dataset.tasks.values()])
+    names = manifest["parameter_names"]
+    ranges = ", ".join(
+        minus(f"{name} {low:.3g} to {high:.3g}")
+        for name, low, high in zip(names, parameters.min(0), parameters.max(0), strict=True)
+    )
+    facts: dict[str, Content] = {
+        "family": dataset.family,
+        "content": tag("code", dataset.fingerprint),
+        "tasks": f"{len(dataset.tasks)} ({split})",
+        "task parameters": ranges,
+        "size": f"{episodes:,} episodes of up to {dataset.horizon} steps, "
+        f"{transitions:,} transitions",
+        "collector": f"{collector['name']}, "
+        f"{len({int(c) for data in dataset.tasks.values() for c in np.unique(data.checkpoints)})} "
+        "checkpoints",
+        "command": tag("code", origin["command"]),
+        "commit": tag("code", origin["commit"]),
+        "versions": ", ".join(f"{k} {v}" for k, v in origin["versions"].items()),
+    }
+    if dataset.family_options:
+        facts["options"] = ", ".join(f"{k} {v}" for k, v in dataset.family_options.items())
+    return section(
+        key,
+        "Behaviour data",
+        figure(pictures.get("data")),
+        definitions(facts),
+        folded("Collector settings", as_json(collector.get("config", {}))),
+    )
+
+
+__all__ = ["as_json", "definitions", "family_sections", "folded", "overview", "section"]

@@ -1,0 +1,97 @@
+"""Run folders with made-up evaluations: what a report reads, without any training."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ertrl import store
+from ertrl.config import TrainConfig, replace_from_json, to_json
+from ertrl.learners import get_learner
+from ertrl.methods import get_method
+
+TASKS = list(range(8))
+GROUPS = {"train": [0, 1, 2, 3], "test-id": [4, 5], "test-ood": [6, 7]}
+REFERENCES = {"expert": [-5.0] * 8, "random": [-25.0] * 8, "zero": [-20.0] * 8}
+PROVENANCE = {
+    "command": "ertrl train",
+    "commit": "0" * 40,
+    "versions": {"python": "3.11.0", "jax": "0.0.0"},
+    "machine": {"cpu": "abacus", "cores": 2, "system": "test"},
+    "threads": 1,
+}
+
+
+def returns_of(score: float) -> float:
+    """The raw return that normalises to `score`."""
+    return -25.0 + 20.0 * score / 100
+
+
+def fake_run(
+    root: Path,
+    method: str = "er-trl",
+    seed: int = 0,
+    *,
+    scores: dict[str, float] | None = None,
+    family: str = "point-robot",
+    dataset: str = "aaaaaaaaaa",
+    steps: tuple[int, ...] = (1000, 2000),
+    settings: dict | None = None,
+    groups: dict | None = None,
+    name: str | None = None,
+    profile: str = "test",
+) -> Path:
+    """Write one run; `scores` gives the normalised return per protocol, the same on all tasks."""
+    blank = TrainConfig(method=get_method(method).config(), learner=get_learner("td3bc").config())
+    config = replace_from_json(blank, {"seed": seed, "updates": 2000, **(settings or {})})
+    path = root / (name or f"{family}-{method}-td3bc-s{seed}")
+    store.write_json(
+        path / "config.json",
+        {
+            "kind": "ertrl-run",
+            "name": path.name,
+            "family": family,
+            "dims": {"observation": 2, "action": 2},
+            "dataset": dataset,
+            "method": method,
+            "learner": "td3bc",
+            "config": to_json(config),
+            "dataset_path": str(root / "no-such-dataset"),
+            "profile": profile,
+            "provenance": PROVENANCE,
+        },
+    )
+    scores = {"offline": 90.0, "online": 50.0, "non-prior": 60.0} if scores is None else scores
+    for step in steps:
+        protocols = {
+            protocol: {
+                "returns": np.full((len(TASKS), 2), returns_of(score * step / steps[-1])).tolist()
+            }
+            for protocol, score in scores.items()
+        }
+        store.write_json(
+            path / "evaluations" / f"{step:08d}.json",
+            {
+                "kind": "ertrl-evaluation",
+                "run": path.name,
+                "step": step,
+                "family": family,
+                "dataset": dataset,
+                "evaluation": to_json(config.evaluation),
+                "tasks": TASKS,
+                "groups": groups or GROUPS,
+                "references": REFERENCES,
+                "protocols": protocols,
+            },
+        )
+    return path
+
+
+def two_by_three(root: Path, family: str = "point-robot") -> list[Path]:
+    """ER-TRL far above FOCAL online, level offline; three seeds each."""
+    runs = []
+    for seed in range(3):
+        er_trl = {"offline": 90.0 + seed, "online": 80.0 + seed, "non-prior": 60.0 + seed}
+        focal = {"offline": 91.0 - seed, "online": 20.0 - seed, "non-prior": 60.5 - seed}
+        runs.append(fake_run(root, "er-trl", seed, scores=er_trl, family=family))
+        runs.append(fake_run(root, "focal", seed, scores=focal, family=family))
+    return runs

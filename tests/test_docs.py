@@ -1,0 +1,108 @@
+"""What the documentation shows works as shown."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ertrl
+from conftest import tiny_config
+from ertrl import losses
+from ertrl.config import TrainConfig, replace_from_json
+from ertrl.envs import rollout
+from ertrl.learners import get_learner
+from ertrl.training import Run
+from ertrl.training.update import init, make_chunk
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def module_from(page: str, tmp_path):
+    """The longest Python block of a page, imported as a module."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    path = tmp_path / "example.py"
+    path.write_text(max(blocks, key=len))
+    spec = importlib.util.spec_from_file_location("example", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_method_of_the_documentation_trains(tiny_dataset, tmp_path):
+    from ertrl.data import Sampler
+
+    method = module_from("add-a-method.md", tmp_path).METHOD
+    learner = get_learner("td3bc")
+    config = TrainConfig(method=method.config(), learner=learner.config())
+    sizes = {"encoder": {"hidden": [16], "latent_dim": 4, "learning_rate": 1e-2}}
+    config = replace_from_json(config, {"method": sizes, "learner": {"hidden": [16]}})
+    state = init(method, learner, config, tiny_dataset.dims)
+    sampler = Sampler(tiny_dataset, tiny_config("focal").sampling, 0, seed=0)
+    _, metrics = make_chunk(method, learner, config)(state, sampler.batches(0, 200))
+    entropy = np.asarray(metrics["cross_entropy"])
+    assert entropy[-20:].mean() < 0.8 * entropy[:20].mean()
+
+
+def test_the_family_of_the_documentation_runs(tmp_path):
+    family = module_from("add-a-family.md", tmp_path).FAMILIES[0]()
+    tasks = [0, 25, 39]
+    places = family.parameters[tasks]
+
+    def go_there(observation, t):
+        return np.clip((places - observation) / 0.1, -1, 1)
+
+    episodes = rollout(family, places, go_there, seeds=[1, 2, 3])
+    np.testing.assert_allclose(episodes.observation[:, -1], places, atol=1e-6)
+    assert episodes.truncated.all()
+    assert family.describe()["split"]["test-ood"] == list(range(30, 40))
+
+
+def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch, tiny_dataset):
+    block = next(
+        b
+        for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        if "ertrl.collect" in b
+    )
+    assert len(block.strip().splitlines()) <= 14, "a short example"
+    monkeypatch.chdir(tmp_path)
+    # The real functions at the size of a test.
+    monkeypatch.setattr(ertrl, "collect", lambda family: tiny_dataset, raising=False)
+    train = ertrl.api.train
+
+    def small(method, data, **options):
+        values = {
+            "updates": 20,
+            "updates_per_call": 10,
+            "evaluate_every": 20,
+            "checkpoint_every": 20,
+            "evaluation": {"episodes": 3, "prior_episodes": 1},
+        }
+        return train(method, data, settings=values, progress="none")
+
+    monkeypatch.setattr(ertrl, "train", small, raising=False)
+    exec(compile(block, "README.md", "exec"), {})
+    assert [Run(p) for p in (tmp_path / "runs").iterdir()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_and_pictures_exist(page):
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", prose):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} points to {target}"
+
+
+def test_the_paper_map_names_real_functions_and_tests():
+    text = (ROOT / "docs" / "paper-map.md").read_text()
+    for file, names in re.findall(r"`([a-z_/0-9]+\.py): (\w+)`", text):
+        assert f"{names}" in (ROOT / "src" / "ertrl" / file).read_text(), (file, names)
+    for test in set(re.findall(r"`(test_\w+\.py)`", text)):
+        assert (ROOT / "tests" / test).exists(), test
+    public = {n for n in vars(losses) if not n.startswith("_") and n.islower()}
+    functions = {n for n in public if getattr(losses, n).__class__.__name__ == "function"}
+    assert all(f"losses.py: {name}" in text for name in functions), "every equation is on the map"
