@@ -250,12 +250,12 @@ def run(method, state, data, size):
 def test_results_do_not_depend_on_updates_per_call(method):
     config, _, traced = program(method)
     data = batches(10, config, "td3bc")
-    state, metrics = run(method, fresh(method), data, 10)
+    state, metrics = run(method, fresh(method), data, 5)
     assert state.step == 10
     for values in metrics.values():
         assert values.shape == (10,)
         assert np.isfinite(values).all()
-    for size in (1, 5):
+    for size in (1, 10) if method == "focal" else (1,):  # each size takes seconds to compile
         other, other_metrics = run(method, fresh(method), data, size)
         assert_trees_equal(state, other)
         # A single update is not looped over, and its means may be summed in another order.
@@ -263,8 +263,8 @@ def test_results_do_not_depend_on_updates_per_call(method):
             np.testing.assert_allclose(values, other_metrics[name], rtol=1e-5, err_msg=name)
     # One program per size: neither a later chunk nor a restored state is traced anew.
     count = len(traced)
-    run(method, state, data, 10)
-    run(method, restored(state, fresh(method)), data, 5)
+    run(method, state, data, 5)
+    run(method, restored(state, fresh(method)), data, 1)
     assert len(traced) == count
 
 
@@ -274,7 +274,7 @@ def test_losses_fall_on_a_toy_batch(method):
     data = jax.tree.map(lambda x: np.repeat(x, 10, axis=0), one)
     state, metrics = fresh(method), []
     for _ in range(5):
-        state, measured = run(method, state, data, 10)
+        state, measured = run(method, state, data, 5)
         metrics.append(measured)
     first, last = ({n: v.mean() for n, v in m.items()} for m in (metrics[0], metrics[-1]))
     assert "critic_loss" in first
