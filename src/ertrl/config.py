@@ -138,7 +138,7 @@ class CollectConfig:
     learning_rate: float = 1e-3
     """Adam step size of actor, critics and temperature."""
     warmup: float = 0.0
-    """Share of training over which that step size rises from 0: more checkpoints of poor policies."""
+    """Share of training over which that step size rises from 0; gives poor policies more room."""
     batch_size: int = 512
     """Transitions per update (per task, if policies are independent)."""
     discount: float = 0.99
