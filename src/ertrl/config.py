@@ -7,6 +7,7 @@ key; nothing is ignored. Every field has a docstring, which is also its text in 
 import dataclasses
 import hashlib
 import json
+import math
 import types
 import typing
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -136,6 +137,8 @@ class CollectConfig:
     """Widths of actor and critics."""
     learning_rate: float = 1e-3
     """Adam step size of actor, critics and temperature."""
+    warmup: float = 0.0
+    """Share of training over which that step size rises from 0; gives poor policies more room."""
     batch_size: int = 512
     """Transitions per update (per task, if policies are independent)."""
     discount: float = 0.99
@@ -172,6 +175,8 @@ class CollectConfig:
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
                 f"steps_per_block ({self.steps_per_block})"
             )
+        if not 0 <= self.warmup <= 1:
+            raise ConfigError(f"warmup is a share of training, from 0 to 1; got {self.warmup}")
         if not 1 <= self.checkpoints <= self.steps // self.steps_per_block:
             raise ConfigError(
                 f"checkpoints must lie between 1 and the number of blocks "
@@ -217,12 +222,16 @@ def _checked(value: Any, annotation: Any, path: str) -> Any:
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{path} must be a list, got {value!r}")
+        if arguments[-1] is not ... and len(value) != len(arguments):
+            raise ConfigError(f"{path} must be a list of {len(arguments)}, got {value!r}")
         return tuple(_checked(v, arguments[0], f"{path}[{i}]") for i, v in enumerate(value))
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
         return _checked(value, next(a for a in arguments if a is not type(None)), path)
-    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+    if annotation is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise ConfigError(f"{path} must be a finite number, got {value!r}")
         return float(value)
     if not isinstance(value, annotation) or (isinstance(value, bool) and annotation is not bool):
         raise ConfigError(f"{path} must be of type {annotation.__name__}, got {value!r}")

@@ -1,0 +1,267 @@
+"""Configurations are strict: nothing misspelt, of the wrong type or out of range gets through."""
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ertrl.config import (
+    CollectConfig,
+    EvaluationConfig,
+    SamplingConfig,
+    TrainConfig,
+    fingerprint,
+    replace_from_json,
+    to_json,
+)
+from ertrl.errors import ConfigError
+from ertrl.learners import get_learner
+from ertrl.methods import get_method
+
+
+@dataclass(frozen=True)
+class Inner:
+    widths: tuple[int, ...] = (1, 2)
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    on: bool = False
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = field(default_factory=Inner)
+    count: int = 3
+    rate: float = 0.5
+    name: str = "x"
+    mode: Literal["fast", "slow"] = "fast"
+    limit: int | None = None
+
+
+def train_config(**changes):
+    config = TrainConfig(method=get_method("er-trl").config(), learner=get_learner("brac").config())
+    return dataclasses.replace(config, **changes)
+
+
+def refusal(values, config=None):
+    """The message with which these values are refused."""
+    with pytest.raises(ConfigError) as caught:
+        replace_from_json(config or Outer(), values)
+    return str(caught.value)
+
+
+# --- keys ---
+
+
+def test_unknown_keys_are_refused_with_the_nearest_name():
+    message = refusal({"cuont": 1})
+    assert "'cuont'" in message
+    assert "Did you mean 'count'?" in message
+    assert "inner, limit, mode, name, rate" in message  # all that there is
+
+
+def test_unknown_nested_keys_say_where_they_are():
+    message = refusal({"inner": {"width": [1]}})
+    assert "inner." in message
+    assert "'widths'" in message
+
+
+def test_a_key_that_resembles_nothing_gets_no_advice():
+    message = refusal({"zzzzzz": 1})
+    assert "Did you mean" not in message
+    assert "Known:" in message
+
+
+def test_the_settings_that_the_released_code_ignored_are_errors():
+    message = refusal({"sampling": {"meta_batch_size": 10}}, train_config())
+    assert "Did you mean 'meta_batch'?" in message
+
+
+@pytest.mark.parametrize("values", [None, 3, [], "x", [["count", 1]]])
+def test_what_is_no_object_is_refused(values):
+    assert "must be an object" in refusal(values)
+    assert "inner must be an object" in refusal({"inner": values})
+
+
+# --- types ---
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"count": 1.0},
+        {"count": "1"},
+        {"count": None},
+        {"count": [1]},
+        {"count": True},
+        {"rate": "0.5"},
+        {"rate": None},
+        {"rate": True},
+        {"name": 1},
+        {"name": None},
+        {"mode": "medium"},
+        {"mode": 0},
+        {"mode": None},
+        {"mode": ["fast"]},
+        {"limit": 1.5},
+        {"limit": True},
+        {"limit": "none"},
+        {"inner": {"on": 1}},
+        {"inner": {"on": "true"}},
+        {"inner": {"widths": 64}},
+        {"inner": {"widths": "64"}},
+        {"inner": {"widths": [64.0]}},
+        {"inner": {"widths": [64, True]}},
+        {"inner": {"widths": [[64]]}},
+        {"inner": {"bounds": [0.0, "1"]}},
+    ],
+    ids=str,
+)
+def test_values_of_the_wrong_type_are_refused_by_name(values):
+    name = next(iter(values))
+    inside = values[name]
+    path = f"{name}.{next(iter(inside))}" if isinstance(inside, dict) else name
+    assert path in refusal(values)
+
+
+def test_a_wrong_element_is_named_by_its_place():
+    assert "inner.widths[1]" in refusal({"inner": {"widths": [64, "64"]}})
+
+
+def test_literals_list_what_they_allow():
+    assert "fast, slow" in refusal({"mode": "medium"})
+
+
+def test_right_values_are_taken_deeply_and_the_rest_stays():
+    values = {
+        "inner": {"widths": [64, 32], "on": True},
+        "rate": 2,
+        "mode": "slow",
+        "limit": 7,
+    }
+    changed = replace_from_json(Outer(), values)
+    assert changed == Outer(Inner((64, 32), on=True), rate=2.0, mode="slow", limit=7)
+    assert isinstance(changed.rate, float)  # 2 and 2.0 are the same number, and the same run
+    assert isinstance(changed.inner.widths, tuple)
+    assert replace_from_json(changed, {"limit": None}).limit is None
+    assert Outer() == Outer(Inner((1, 2)))  # the original is as it was
+    assert replace_from_json(Outer(), {}) == Outer()
+
+
+def test_numbers_of_a_pair_must_be_two():
+    assert "bounds" in refusal({"inner": {"bounds": [0.0]}})
+    assert "bounds" in refusal({"inner": {"bounds": [0.0, 1.0, 2.0]}})
+    pair = replace_from_json(Outer(), {"inner": {"bounds": [0, 1]}}).inner.bounds
+    assert pair == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_must_be_finite(value):
+    assert "rate" in refusal({"rate": value})
+
+
+# --- JSON ---
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(
+    st.builds(
+        Outer,
+        inner=st.builds(
+            Inner,
+            widths=st.lists(st.integers(1, 999), max_size=3).map(tuple),
+            on=st.booleans(),
+        ),
+        count=st.integers(),
+        rate=st.floats(allow_nan=False, allow_infinity=False),
+        name=st.text(max_size=5),
+        mode=st.sampled_from(["fast", "slow"]),
+        limit=st.none() | st.integers(),
+    )
+)
+def test_configurations_survive_json(config):
+    text = json.dumps(to_json(config))
+    assert replace_from_json(Outer(), json.loads(text)) == config
+    assert fingerprint(json.loads(text)) == fingerprint(to_json(config))
+
+
+def test_the_fingerprint_names_the_content_and_not_its_order():
+    one, other = {"a": 1, "b": [1, 2]}, {"b": [1, 2], "a": 1}
+    assert fingerprint(one) == fingerprint(other)
+    assert len(fingerprint(one)) == 10
+    assert fingerprint(one) != fingerprint({"a": 1, "b": [2, 1]})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        fingerprint({"a": float("nan")})
+
+
+def test_every_setting_makes_another_run():
+    base = to_json(train_config())
+    seen = {fingerprint(base)}
+
+    def walk(values):
+        for name, value in values.items():
+            if isinstance(value, dict):
+                yield from walk(value)
+            else:
+                values[name] = [*value, 1] if isinstance(value, list) else f"{value}!"
+                yield fingerprint(base)
+                values[name] = value
+
+    found = list(walk(base))
+    assert len(found) > 40
+    assert len(seen | set(found)) == len(found) + 1
+
+
+# --- what cannot be run ---
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"updates": 0}, "updates"),
+        ({"updates": -100}, "updates"),
+        ({"updates_per_call": 0}, "updates_per_call"),
+        ({"evaluate_every": 0}, "evaluate_every"),
+        ({"checkpoint_every": 0}, "checkpoint_every"),
+        ({"updates": 150}, "updates"),
+        ({"evaluate_every": 250}, "evaluate_every"),
+        ({"checkpoint_every": 99}, "checkpoint_every"),
+        ({"sampling": SamplingConfig(meta_batch=0)}, "sampling.meta_batch"),
+        ({"sampling": SamplingConfig(batch_size=0)}, "sampling.batch_size"),
+        ({"sampling": SamplingConfig(context_size=0)}, "sampling.context_size"),
+        ({"sampling": SamplingConfig(contexts_per_task=0)}, "sampling.contexts_per_task"),
+        ({"evaluation": EvaluationConfig(episodes=0)}, "evaluation.episodes"),
+        ({"evaluation": EvaluationConfig(repeats=0)}, "evaluation.repeats"),
+        ({"evaluation": EvaluationConfig(episodes=2)}, "evaluation.prior_episodes"),
+        ({"evaluation": EvaluationConfig(prior_episodes=3)}, "evaluation.prior_episodes"),
+        ({"evaluation": EvaluationConfig(prior_episodes=-1)}, "evaluation.prior_episodes"),
+    ],
+    ids=str,
+)
+def test_training_that_cannot_run_is_refused(changes, named):
+    with pytest.raises(ConfigError, match=f"^{named}"):
+        train_config(**changes).validate()
+
+
+def test_the_defaults_can_run():
+    train_config().validate()
+    train_config(evaluation=EvaluationConfig(prior_episodes=0)).validate()
+    CollectConfig().validate()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"steps": 601}, "steps"),
+        ({"random_steps": 5}, "random_steps"),
+        ({"checkpoints": 0}, "checkpoints"),
+        ({"checkpoints": 31}, "checkpoints"),  # 600 steps are 30 blocks
+    ],
+    ids=str,
+)
+def test_collection_that_cannot_run_is_refused(changes, named):
+    with pytest.raises(ConfigError, match=named):
+        CollectConfig(**changes).validate()
+    CollectConfig(checkpoints=30).validate()
