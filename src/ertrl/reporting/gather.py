@@ -115,13 +115,12 @@ class FamilyResults:
         step: int,
         *,
         normalised: bool = True,
-        field: str = "returns",
     ) -> np.ndarray | None:
         """Mean over repeats per task; None if that was not measured."""
         measured = run.evaluations.get(step, {}).get("protocols", {}).get(protocol)
         if measured is None:
             return None
-        returns = np.asarray(measured[field], np.float64).mean(axis=1)
+        returns = np.asarray(measured["returns"], np.float64).mean(axis=1)
         return normalise(returns, self.references) if normalised else returns
 
     def score(

@@ -152,8 +152,7 @@ def _runs(results: Results, runs: Sequence[tuple]) -> Markup:
         "runs",
         "Runs",
         plain_table(head, rows, left=4),
-        tag("h3", "Configurations"),
-        configurations,
+        tag("div", tag("h3", "Configurations"), configurations, class_="screen"),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ertrl.data import Dataset
 from ertrl.reporting import html_tables, words
 from ertrl.reporting.explorer import explorer
 from ertrl.reporting.gather import FamilyResults, Results
@@ -44,10 +45,8 @@ def as_json(value: Any) -> Markup:
     return tag("pre", json.dumps(value, indent=2, sort_keys=True))
 
 
-def figure(picture: Picture | None) -> Markup:
+def figure(picture: Picture) -> Markup:
     """The picture in the page, with links to its files."""
-    if picture is None:
-        return Markup("")
     svg = Markup(inline_svg(picture.figure, picture.name, picture.alt))
     files = [
         tag("a", kind.upper(), href=f"figures/{picture.name}.{kind}") for kind in ("png", "pdf")
@@ -110,61 +109,41 @@ def family_sections(
 ) -> list[tuple[str, str, Markup]]:
     """(id, short title for the navigation, section), in reading order."""
     labels, prefix = results.labels, slug(family.family)
+    made: list[tuple[str, str, Markup]] = []
 
-    def key(name: str) -> str:
-        return f"{prefix}-{name}"
+    def add(name: str, short: str, title: str, *content: Content) -> None:
+        key = f"{prefix}-{name}"
+        made.append((key, short, section(key, title, *content)))
 
-    made = [
-        (key("summary"), "Summary", _summary(key("summary"), family, summary, raw, labels)),
-        (
-            key("curves"),
-            "Learning",
-            section(key("curves"), "Learning curves", figure(pictures.get("curves"))),
-        ),
-    ]
+    add("summary", "Summary", "Summary", *_summary(family, summary, raw, labels))
+    add("curves", "Learning", "Learning curves", figure(pictures["curves"]))
     if "paths" in pictures:
-        content = (figure(pictures["paths"]), figure(pictures.get("adaptation")))
-        made.append(
-            (key("adaptation"), "Adaptation", section(key("adaptation"), "Adaptation", *content))
+        add(
+            *("adaptation", "Adaptation", "Adaptation"),
+            figure(pictures["paths"]),
+            figure(pictures["adaptation"]),
         )
     if {"offline", "online"} <= set(family.protocols):
-        shift = _shift(key("shift"), family, material, pictures)
-        made.append((key("shift"), "Context shift", shift))
-    made.append(
-        (
-            key("tasks"),
-            "Tasks",
-            section(key("tasks"), "Return per task", figure(pictures.get("tasks"))),
-        )
-    )
+        picture = figure(pictures["shift"])
+        add("shift", "Context shift", "Context shift", picture, *_shift(family, material))
+    add("tasks", "Tasks", "Return per task", figure(pictures["tasks"]))
     if "latent" in pictures:
-        made.append(
-            (
-                key("latent"),
-                "Latent space",
-                section(
-                    key("latent"),
-                    "Latent space",
-                    figure(pictures["latent"]),
-                    explorer(key("explorer"), family, material),
-                ),
-            )
-        )
-    made.append((key("stats"), "Statistics", _statistics(key("stats"), family, summary, labels)))
+        explored = explorer(f"{prefix}-explorer", family, material)
+        add("latent", "Latent space", "Latent space", figure(pictures["latent"]), explored)
+    add("stats", "Statistics", "Statistics", *_statistics(family, summary, labels))
     if in_paper(family.family):
-        made.append((key("paper"), "Paper", _paper(key("paper"), family, summary)))
+        add("paper", "Paper", "Beside the paper", *_paper(family, summary))
     if material.dataset is not None:
-        made.append((key("data"), "Data", _data(key("data"), family, material, pictures)))
+        picture = figure(pictures["data"])
+        add("data", "Data", "Behaviour data", picture, *_data(family, material.dataset))
     return made
 
 
 def _summary(
-    key: str, family: FamilyResults, summary: Summary, raw: Summary, labels: Sequence[str]
-) -> Markup:
+    family: FamilyResults, summary: Summary, raw: Summary, labels: Sequence[str]
+) -> list[Content]:
     repeats = family.settings["repeats"]
-    return section(
-        key,
-        "Summary",
+    return [
         tiles(summary, labels),
         html_tables.summary_table(summary, labels),
         tag("p", CAPTION[True], class_="fine"),
@@ -172,18 +151,16 @@ def _summary(
         tag(
             "p",
             "Training tasks were trained on; held-out tasks lie between them; out-of-distribution "
-            f"tasks lie beyond them. Every task is evaluated {repeats} times. The expert is the "
+            f"tasks lie beyond them. Independent repeats per task: {repeats}. The expert is the "
             "behaviour policy at the end of its training, so a return above 100 is possible; zero "
             "action is an agent that does nothing.",
             class_="fine",
         ),
         folded("Returns without normalisation", html_tables.summary_table(raw, labels)),
-    )
+    ]
 
 
-def _shift(
-    key: str, family: FamilyResults, material: Material, pictures: Mapping[str, Picture]
-) -> Markup:
+def _shift(family: FamilyResults, material: Material) -> list[Content]:
     rows = []
     for variant in family.variants:
         cells: list[Content] = [variant.label]
@@ -209,10 +186,7 @@ def _shift(
         if known
         else ""
     )
-    return section(
-        key,
-        "Context shift",
-        figure(pictures.get("shift")),
+    return [
         plain_table(head, rows),
         tag(
             "p",
@@ -220,7 +194,7 @@ def _shift(
             f"the 95% confidence interval over seeds.{note}",
             class_="fine",
         ),
-    )
+    ]
 
 
 def _plus_minus(values: Sequence[float], form: str) -> Content:
@@ -230,7 +204,7 @@ def _plus_minus(values: Sequence[float], form: str) -> Content:
     return [minus(form.format(estimate.value)), spread]
 
 
-def _statistics(key: str, family: FamilyResults, summary: Summary, labels: Sequence[str]) -> Markup:
+def _statistics(family: FamilyResults, summary: Summary, labels: Sequence[str]) -> list[Content]:
     content: list[Content] = [paragraphs(words.verdict(summary))]
     if summary.comparisons:
         table = html_tables.comparison_table(summary)
@@ -257,14 +231,12 @@ def _statistics(key: str, family: FamilyResults, summary: Summary, labels: Seque
             class_="fine",
         )
     )
-    return section(key, "Statistics", *content)
+    return content
 
 
-def _paper(key: str, family: FamilyResults, summary: Summary) -> Markup:
+def _paper(family: FamilyResults, summary: Summary) -> list[Content]:
     facts = paper_results()
-    return section(
-        key,
-        "Beside the paper",
+    return [
         tag("p", "Numbers as printed in ", tag("a", facts["source"], href=facts["url"]), "."),
         html_tables.paper_table(family, summary),
         tag("ul", [tag("li", note) for note in facts["notes"][:3]], class_="fine"),
@@ -274,15 +246,10 @@ def _paper(key: str, family: FamilyResults, summary: Summary) -> Markup:
             "orientation, not as a test.",
             class_="fine",
         ),
-    )
+    ]
 
 
-def _data(
-    key: str, family: FamilyResults, material: Material, pictures: Mapping[str, Picture]
-) -> Markup:
-    dataset = material.dataset
-    if dataset is None:
-        return Markup("")
+def _data(family: FamilyResults, dataset: Dataset) -> list[Content]:
     manifest = dataset.manifest
     origin, collector = manifest["provenance"], manifest["collector"]
     episodes = sum(data.episodes for data in dataset.tasks.values())
@@ -310,13 +277,7 @@ def _data(
     }
     if dataset.family_options:
         facts["options"] = ", ".join(f"{k} {v}" for k, v in dataset.family_options.items())
-    return section(
-        key,
-        "Behaviour data",
-        figure(pictures.get("data")),
+    return [
         definitions(facts),
         folded("Collector settings", as_json(collector.get("config", {}))),
-    )
-
-
-__all__ = ["as_json", "definitions", "family_sections", "folded", "overview", "section"]
+    ]

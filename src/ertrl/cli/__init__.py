@@ -1,0 +1,69 @@
+"""The command line: parse, call, print. Everything else lives behind the functions it calls."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from ertrl import __version__
+from ertrl.cli import look, make, run
+from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
+
+USAGE = """\
+usage: ertrl COMMAND [options]
+
+Offline meta-reinforcement learning: from logged data of many tasks to an agent that adapts.
+
+  demo      the whole way on Point-Robot in a few minutes, with a report at the end
+  list      families, methods, learners, protocols and profiles
+  collect   make behaviour data of a task family
+  train     meta-train a method on a dataset, or resume a run
+  evaluate  adapt a trained agent to all tasks under the context protocols
+  report    tables, figures and one self-contained page from runs
+  render    film an agent before and after adaptation
+  verify    check every file of a dataset or run against its checksum
+  bench     measure speed: bench train, bench env
+
+`ertrl COMMAND --help` explains every option of a command. `ertrl --version` prints the version.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the return value is the exit code, 0 only on success."""
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0 if argv else 2
+    if argv[0] == "--version":
+        print(__version__)
+        return 0
+    try:
+        if argv[0] not in COMMANDS:
+            raise ConfigError(unknown("command", argv[0], COMMANDS))
+        COMMANDS[argv[0]](argv[1:])
+        return 0
+    except Interrupted as stop:
+        print(stop, file=sys.stderr)
+        return stop.exit_code
+    except ErtrlError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 141
+    except OSError as error:
+        print(f"error: {error}. Nothing that was complete before is lost.", file=sys.stderr)
+        return 1
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "demo": run.demo,
+    "list": look.list_parts,
+    "collect": make.collect,
+    "train": make.train,
+    "evaluate": look.evaluate,
+    "report": look.report,
+    "render": look.render,
+    "verify": look.verify,
+    "bench": run.bench,
+}

@@ -1,0 +1,143 @@
+"""Commands that look at things: list, evaluate, report, render and verify."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ertrl.cli.common import output, parse, use_threads
+from ertrl.errors import ConfigError
+
+
+@dataclass
+class ListCommand:
+    """Show families, methods, learners, protocols and profiles."""
+
+    json: bool = False
+    """Print one JSON document with all details."""
+
+
+def list_parts(argv: Sequence[str]) -> None:
+    """`ertrl list`."""
+    command = parse(ListCommand, "list", argv)
+    from ertrl.catalogue import catalogue
+
+    parts = catalogue()
+    if command.json:
+        print(json.dumps(parts))
+        return
+    for kind, entries in parts.items():
+        print(f"{kind}:")
+        for name, entry in entries.items():
+            print(f"  {name:18} {entry['summary']}")
+
+
+@dataclass
+class EvaluateCommand:
+    """Adapt a trained agent to all tasks of its dataset and measure its return."""
+
+    run: Path
+    """Folder of the run."""
+    protocol: tuple[str, ...] = ("offline", "online", "non-prior")
+    """Where contexts come from; several may be given."""
+    data: Path | None = None
+    """Dataset folder, if it has moved since training."""
+    step: int | None = None
+    """Which checkpoint, by its number of updates; the newest if not given."""
+    json: bool = False
+    """Print the evaluation as JSON."""
+
+
+def evaluate(argv: Sequence[str]) -> None:
+    """`ertrl evaluate`."""
+    use_threads(1)
+    import tyro
+
+    command = parse(EvaluateCommand, "evaluate", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    from ertrl import api
+    from ertrl.evaluation import summarise
+
+    result = api.evaluate(command.run, command.protocol, data=command.data, step=command.step)
+    scores = summarise(result)
+    text = "\n".join(f"{k:22} {v:6.1f}" for k, v in scores.items())
+    output({**result, "scores": scores}, command.json, text)
+
+
+@dataclass
+class ReportCommand:
+    """Write report.html, tables and figures from runs."""
+
+    runs: tuple[Path, ...]
+    """Folders of runs, or folders that hold runs."""
+    out: Path = Path("report")
+    """Where to write."""
+    data: tuple[Path, ...] = ()
+    """Dataset folders, if they have moved since training."""
+    json: bool = False
+    """Print where the report is as JSON."""
+
+
+def report(argv: Sequence[str]) -> None:
+    """`ertrl report`."""
+    use_threads(1)
+    import tyro
+
+    command = parse(ReportCommand, "report", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    from ertrl.reporting import print_summary
+    from ertrl.reporting import report as write_report
+
+    page = write_report(command.runs, command.out, command.data)
+    if not command.json:
+        print_summary(command.runs)
+    output({"report": str(page)}, command.json, f"wrote {page}")
+
+
+@dataclass
+class VerifyCommand:
+    """Check every file of a dataset or run against its checksum."""
+
+    paths: tuple[Path, ...]
+    """Dataset or run folders."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def verify(argv: Sequence[str]) -> None:
+    """`ertrl verify`."""
+    import tyro
+
+    command = parse(VerifyCommand, "verify", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    if not command.paths:
+        raise ConfigError("say which dataset or run to verify")
+    from ertrl import api
+
+    results = [api.verify(path) for path in command.paths]
+    text = "\n".join(f"{r['path']}: {r['kind']}, {r['files']} files are whole" for r in results)
+    output({"verified": results}, command.json, text)
+
+
+@dataclass
+class RenderCommand:
+    """Film an agent before and after adaptation, side by side (MuJoCo families)."""
+
+    run: Path
+    """Folder of the run."""
+    task: int = 20
+    """Which task; 20 to 29 are held out and in distribution."""
+    out: Path = Path("clip.mp4")
+    """Where to write: .mp4 or .gif."""
+    data: Path | None = None
+    """Dataset folder, if it has moved since training."""
+    json: bool = False
+    """Print where the clip is as JSON."""
+
+
+def render(argv: Sequence[str]) -> None:
+    """`ertrl render`."""
+    import tyro
+
+    command = parse(RenderCommand, "render", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    from ertrl import api
+
+    path = api.render(command.run, command.task, command.out, data=command.data)
+    output({"clip": str(path)}, command.json, f"wrote {path}")

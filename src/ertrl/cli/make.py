@@ -1,0 +1,169 @@
+"""Commands that make things: collect and train."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+from ertrl.cli.common import first_word, output, parse, peek, use_threads
+from ertrl.errors import ConfigError
+
+M = TypeVar("M")
+L = TypeVar("L")
+
+
+def collect(argv: Sequence[str]) -> None:
+    """`ertrl collect`."""
+    import tyro
+
+    from ertrl.config import CollectConfig
+    from ertrl.envs import make_family
+    from ertrl.progress import ProgressStyle
+
+    family, profile = first_word(argv), peek(argv, "--profile", "laptop")
+
+    @dataclass
+    class CollectCommand:
+        """Train behaviour policies for all tasks of a family and record them, poor to expert."""
+
+        config: Annotated[CollectConfig, tyro.conf.arg(name="")]
+        profile: str = "laptop"
+        """Where the defaults below come from: laptop or paper."""
+        option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+        """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
+        out: Path | None = None
+        """Dataset folder; data/FAMILY if not given."""
+        progress: ProgressStyle = "auto"
+        """Bars or lines (auto), JSON lines, or none."""
+        json: bool = False
+        """Print the result as JSON."""
+
+    if family is None:
+        parse(CollectCommand, "collect FAMILY", argv, default=CollectCommand(CollectConfig()))
+        raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
+    from ertrl.profiles import collect_config
+
+    options = make_family(family).options
+    default = CollectCommand(collect_config(profile, family), profile)
+    command = parse(CollectCommand, f"collect {family}", argv[1:], default=default)
+    from ertrl import api
+
+    dataset = api.collect(
+        family,
+        command.out,
+        config=command.config,
+        options=_family_options(command.option, options),
+        progress=command.progress,
+    )
+    value = {
+        "dataset": str(dataset.path),
+        "fingerprint": dataset.fingerprint,
+        "tasks": len(dataset.tasks),
+        "transitions": sum(len(task.steps) for task in dataset.tasks.values()),
+    }
+    text = f"{value['dataset']}: {value['tasks']} tasks, {value['transitions']} transitions"
+    output(value, command.json, text)
+
+
+def _family_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    chosen = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"--option takes NAME=VALUE, got '{word}'")
+        wanted = type(defaults.get(name, ""))
+        try:
+            chosen[name] = value == "true" if wanted is bool else wanted(value)
+        except ValueError:
+            raise ConfigError(
+                f"option {name} must be of type {wanted.__name__}, got '{value}'"
+            ) from None
+    return chosen
+
+
+def train(argv: Sequence[str]) -> None:
+    """`ertrl train`."""
+    use_threads(int(peek(argv, "--threads", "1")))
+    import tyro
+
+    from ertrl.config import TrainConfig
+    from ertrl.progress import ProgressStyle
+
+    @dataclass
+    class Common:
+        data: Path | None = None
+        """Dataset folder, made by `ertrl collect`. A resumed run knows its own."""
+        out: Path = Path("runs")
+        """Where runs live. A run of the same configuration is resumed."""
+        threads: int = 1
+        """CPU threads of this run; 0 takes all. With 1, results repeat bit for bit."""
+        progress: ProgressStyle = "auto"
+        """Bars or lines (auto), JSON lines, or none."""
+        json: bool = False
+        """Print the result as JSON."""
+
+    @dataclass
+    class Resume(Common):
+        """Meta-train METHOD on a dataset, or resume a run.
+
+        `ertrl train METHOD --help` lists every setting of a method with its default.
+        """
+
+        what: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD|RUN")] = ""
+        """A method (`ertrl list` shows them) or the folder of a run to resume."""
+
+    @dataclass
+    class Start(Common, Generic[M, L]):
+        """Meta-train a method on a dataset. A run of the same configuration is resumed."""
+
+        profile: str = "laptop"
+        """Where the defaults below come from: laptop or paper."""
+        use_learner: str = ""
+        """Learner in place of the profile's: td3bc or brac."""
+        config: Annotated[TrainConfig[M, L], tyro.conf.arg(name="")] = field(default=None)  # ty: ignore
+
+    from ertrl import api
+
+    what = first_word(argv)
+    if what is None or Path(what, "config.json").exists():
+        command = parse(Resume, "train", argv)
+        if what is None:
+            raise ConfigError("say first which METHOD to train or which RUN to resume; see --help")
+        run = api.resume(command.what, data=command.data, progress=command.progress)
+    else:
+        from ertrl.data import Dataset
+        from ertrl.learners import get_learner
+        from ertrl.methods import get_method
+        from ertrl.profiles import train_config
+
+        method = get_method(what)
+        profile = peek(argv, "--profile", "laptop")
+        data = peek(argv, "--data", "")
+        asked_for_help = {"-h", "--help"} & set(argv)
+        if not data and not asked_for_help:
+            raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
+        dataset = Dataset(data) if data else None
+        family = dataset.family if dataset else "point-robot"
+        learner, config = train_config(
+            profile, family, what, peek(argv, "--use-learner", "") or None
+        )
+        default = Start(profile=profile, use_learner=learner, config=config)
+        kinds = (method.config, get_learner(learner).config)
+        command = parse(Start[kinds], f"train {what}", argv[1:], default=default)  # ty: ignore
+        assert dataset is not None
+        run = api.start(
+            what,
+            learner,
+            command.config,
+            dataset,
+            profile=profile,
+            out=command.out,
+            progress=command.progress,
+        )
+    from ertrl.evaluation import summarise
+
+    scores = summarise(run.evaluation())
+    value = {"run": str(run.path), "updates": run.config.updates, "scores": scores}
+    lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
+    text = "\n".join([f"{run.path}: normalised return (random 0, expert 100)", *lines])
+    output(value, command.json, text)

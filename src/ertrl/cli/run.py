@@ -1,0 +1,72 @@
+"""Commands that run a whole programme: demo and bench."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ertrl.cli.common import output, parse, peek, use_threads
+
+
+@dataclass
+class DemoCommand:
+    """Collect data, meta-train ER-TRL and FOCAL, evaluate and report, in a few minutes."""
+
+    family: str = "point-robot"
+    """Which family; the MuJoCo ones take longer."""
+    seeds: int = 2
+    """Runs per method."""
+    out: Path = Path("demo")
+    """Where everything goes. Run again, it continues where it was."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def demo(argv: Sequence[str]) -> None:
+    """`ertrl demo`."""
+    command = parse(DemoCommand, "demo", argv)
+    from ertrl.launch.demo import demo as run_demo
+
+    value = run_demo(command.family, command.seeds, command.out)
+    if command.json:
+        print(json.dumps(value))
+
+
+@dataclass
+class BenchCommand:
+    """Measure speed on this machine."""
+
+    what: Literal["train", "env"]
+    """Training updates against the machine's matrix-product peak, or simulation steps."""
+    profile: str = "paper"
+    """(train) Sizes of this profile."""
+    family: str = "cheetah-vel"
+    """(train) Sizes of this family. (env) Measure only this family, if given."""
+    method: tuple[str, ...] = ("er-trl", "focal")
+    """(train) Which methods."""
+    seconds: float = 20.0
+    """(train) Time to measure each method for."""
+    threads: int = 0
+    """CPU threads; 0 takes all."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def bench(argv: Sequence[str]) -> None:
+    """`ertrl bench`."""
+    use_threads(int(peek(argv, "--threads", "0")))
+    import tyro
+
+    command = parse(BenchCommand, "bench", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    if command.what == "train":
+        from ertrl.training.benchmark import benchmark, describe
+
+        value = benchmark(command.method, command.profile, command.family, command.seconds)
+    else:
+        from ertrl.envs.benchmark import benchmark as benchmark_envs
+        from ertrl.envs.benchmark import describe
+
+        chosen = [command.family] if "--family" in argv else None
+        value = benchmark_envs(chosen, threads=command.threads or None)
+    output(value, command.json, describe(value))
