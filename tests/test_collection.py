@@ -53,6 +53,19 @@ def test_sac_learns_every_task(family, policy):
     assert reward.min() > -16
 
 
+def test_warmup_raises_the_step_size_from_zero():
+    config = dataclasses.replace(TINY_COLLECT, steps_per_block=1, updates_per_step=1, warmup=1.0)
+    collector = Collector(make_family("point-robot"), config)
+    moved, last = [], np.asarray(collector.state.actor.net.weights[-1])
+    for _, _ in zip(range(2), collector.train(), strict=False):
+        now = np.asarray(collector.state.actor.net.weights[-1])
+        moved.append(np.abs(now - last).max())
+        last = now
+    # Adam's first steps are as long as the step size.
+    second = config.learning_rate / config.steps
+    np.testing.assert_allclose(moved, [0, second], rtol=0.05, atol=1e-9)
+
+
 class TwoTasks:
     """Just enough of a family for a replay: reward = outcome x parameter."""
 
@@ -115,7 +128,11 @@ def test_a_killed_collection_leaves_no_dataset(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"steps": 30}, "multiples of steps_per_block"), ({"checkpoints": 99}, "number of blocks")],
+    [
+        ({"steps": 30}, "multiples of steps_per_block"),
+        ({"checkpoints": 99}, "number of blocks"),
+        ({"warmup": 1.5}, "share of training"),
+    ],
 )
 def test_impossible_settings_are_refused(change, message):
     with pytest.raises(ConfigError, match=message):

@@ -137,6 +137,9 @@ class CollectConfig:
     """Widths of actor and critics."""
     learning_rate: float = 1e-3
     """Adam step size of actor, critics and temperature."""
+    warmup: float = 0.0
+    """Share of training over which that step size rises linearly from 0. A slow start gives poor
+    policies more of the evenly spaced checkpoints, and the data more of what goes wrong."""
     batch_size: int = 512
     """Transitions per update (per task, if policies are independent)."""
     discount: float = 0.99
@@ -173,6 +176,8 @@ class CollectConfig:
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
                 f"steps_per_block ({self.steps_per_block})"
             )
+        if not 0 <= self.warmup <= 1:
+            raise ConfigError(f"warmup is a share of training, from 0 to 1; got {self.warmup}")
         if not 1 <= self.checkpoints <= self.steps // self.steps_per_block:
             raise ConfigError(
                 f"checkpoints must lie between 1 and the number of blocks "

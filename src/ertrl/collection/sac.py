@@ -20,6 +20,13 @@ from ertrl.types import Dims, Transitions
 LOG_STD_RANGE = (-5.0, 2.0)
 
 
+def _adam(config: CollectConfig) -> optax.GradientTransformation:
+    warmup = round(config.warmup * config.steps * config.updates_per_step)
+    if not warmup:
+        return optax.adam(config.learning_rate)
+    return optax.adam(optax.linear_schedule(0.0, config.learning_rate, warmup))
+
+
 class SacState(NamedTuple):
     """Everything that must survive a crash."""
 
@@ -46,7 +53,7 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
     )
     critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=True)
     log_temperature = jnp.log(config.initial_temperature)
-    adam = optax.adam(config.learning_rate)
+    adam = _adam(config)
     return SacState(
         actor=actor,
         critic=critic,
@@ -66,7 +73,7 @@ def update(
     key: PRNGKeyArray,
 ) -> tuple[SacState, dict[str, Array]]:
     """One step of critics, actor and temperature. Time-outs bootstrap."""
-    adam = optax.adam(config.learning_rate)
+    adam = _adam(config)
     key_next, key_now = jax.random.split(key)
     s, a, r, s2, terminated = batch
     temperature = jnp.exp(state.log_temperature)
