@@ -265,3 +265,19 @@ def test_collection_that_cannot_run_is_refused(changes, named):
     with pytest.raises(ConfigError, match=named):
         CollectConfig(**changes).validate()
     CollectConfig(checkpoints=30).validate()
+
+
+@pytest.mark.parametrize(
+    ("method", "learner", "values", "message"),
+    [
+        ("er-trl", "td3bc", {"method": {"gan": {"rounds": 0}}}, r"method\.gan\.rounds.*at least 1"),
+        ("focal", "brac", {"learner": {"dual_updates": 0}}, r"learner\.dual_updates.*at least 1"),
+        ("focal", "td3bc", {"learner": {"hidden": [0]}}, r"learner\.hidden.*at least 1"),
+        ("focal", "td3bc", {"learner": {"tau": -0.1}}, r"learner\.tau.*at least 0"),
+        ("focal", "td3bc", {"sampling": {"batch_size": 1}}, r"batch_size must be at least 2"),
+    ],
+)
+def test_numbers_that_cannot_work_are_refused_before_training(method, learner, values, message):
+    config = TrainConfig(method=get_method(method).config(), learner=get_learner(learner).config())
+    with pytest.raises(ConfigError, match=message):
+        replace_from_json(config, values).validate()

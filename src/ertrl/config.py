@@ -91,7 +91,7 @@ class TrainConfig(Generic[M, L]):
     updates: int = 100_000
     """Meta-training steps."""
     updates_per_call: int = 100
-    """Steps per compiled call and per line of metrics.jsonl. Results do not depend on it."""
+    """Steps per compiled call and per line of metrics.jsonl; the weights do not depend on it."""
     evaluate_every: int = 5_000
     """Updates between evaluations on all tasks; one more follows the last update."""
     checkpoint_every: int = 1_000
@@ -99,21 +99,9 @@ class TrainConfig(Generic[M, L]):
 
     def validate(self) -> None:
         """Reject what cannot be run."""
-        positive = {
-            "updates": self.updates,
-            "updates_per_call": self.updates_per_call,
-            "evaluate_every": self.evaluate_every,
-            "checkpoint_every": self.checkpoint_every,
-            "sampling.meta_batch": self.sampling.meta_batch,
-            "sampling.batch_size": self.sampling.batch_size,
-            "sampling.context_size": self.sampling.context_size,
-            "sampling.contexts_per_task": self.sampling.contexts_per_task,
-            "evaluation.episodes": self.evaluation.episodes,
-            "evaluation.repeats": self.evaluation.repeats,
-        }
-        for name, value in positive.items():
-            if value < 1:
-                raise ConfigError(f"{name} must be at least 1, got {value}")
+        check_numbers(self)
+        if self.sampling.batch_size < 2:
+            raise ConfigError("sampling.batch_size must be at least 2: one row has no covariance")
         for name in ("updates", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) % self.updates_per_call:
                 raise ConfigError(
@@ -170,6 +158,7 @@ class CollectConfig:
 
     def validate(self) -> None:
         """Reject what cannot be run."""
+        check_numbers(self)
         if self.steps % self.steps_per_block or self.random_steps % self.steps_per_block:
             raise ConfigError(
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
@@ -182,6 +171,22 @@ class CollectConfig:
                 f"checkpoints must lie between 1 and the number of blocks "
                 f"({self.steps // self.steps_per_block}), got {self.checkpoints}"
             )
+
+
+MAY_BE_ZERO = {"seed", "prior_episodes", "random_steps"}
+
+
+def check_numbers(config: Any, where: str = "") -> None:
+    """Sizes and counts are at least 1, rates and weights at least 0, all the way down."""
+    for f in fields(config):
+        value, path = getattr(config, f.name), f"{where}{f.name}"
+        least = 0 if f.name in MAY_BE_ZERO or isinstance(value, float) else 1
+        if is_dataclass(value):
+            check_numbers(value, f"{path}.")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and value < least:
+            raise ConfigError(f"{path} must be at least {least}, got {value}")
+        elif isinstance(value, tuple) and any(isinstance(v, int) and v < 1 for v in value):
+            raise ConfigError(f"{path} must hold numbers of at least 1, got {list(value)}")
 
 
 # --- JSON ---

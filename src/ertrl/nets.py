@@ -30,7 +30,10 @@ class MLP(eqx.Module):
         *,
         layer_norm: bool = False,
     ):
-        """Hidden weights U(+-1/sqrt(fan-in)); the last layer starts near zero."""
+        """Hidden weights U(+-1/sqrt(fan-in)), biases 0; the last layer starts near zero.
+
+        The released code takes the fan-out for the fan-in and starts hidden biases at 0.1.
+        """
         sizes = (inputs, *hidden, outputs)
         keys = jax.random.split(key, len(sizes) - 1)
         ranges = [*(1 / jnp.sqrt(n) for n in sizes[:-2]), FINAL_LAYER_RANGE]

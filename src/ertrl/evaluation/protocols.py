@@ -126,6 +126,8 @@ class Trial:
         def policy(observation: np.ndarray, t: int) -> np.ndarray:
             # The counter starts anew at the evaluation steps so far in every exploration episode.
             random = (self.steps + t) * 2 < self.budget
+            if random.all():
+                return uniform[:, t]
             sampled = self.agent.explore(observation, self.z, fold(keys, t))
             return np.where(random[:, None], uniform[:, t], sampled)
 
