@@ -496,7 +496,7 @@ def test_td3bc_follows_its_own_losses():
     np.testing.assert_allclose(metrics["critic_loss"], critic_loss(state.critic), rtol=1e-9)
     action, q = actions_and_values(state.actor)
     twin = ref.td3bc_actor(q, action, a, config.weight)
-    np.testing.assert_allclose(metrics["actor_loss"] / config.actor_every, twin, rtol=1e-6)
+    np.testing.assert_allclose(metrics["actor_loss"], twin, rtol=1e-6)
 
 
 def test_td3bc_actor_moves_every_second_time():
@@ -515,7 +515,7 @@ def test_td3bc_actors_loss_moves_the_actor_only():
     trusting, imitating = (
         program(state, batch.rl, batch.more_rl, z, weight=w).state for w in (50.0, 0.0)
     )
-    assert noticed(trusting, imitating) == {"actor", "target_actor"}
+    assert noticed(trusting, imitating) == {"actor", "target_actor", "actor_metrics"}
     # Without trust in Q nothing of the critics reaches the actor.
     other = state._replace(critic=setting("td3bc", seed=1)[2].critic)
     deaf = program(other, batch.rl, batch.more_rl, z, weight=0.0).state

@@ -96,7 +96,7 @@ def play(name, lengths, horizon=20, seed=0, **config):
     for episode in episodes:  # z never changes inside an episode, whoever acts
         for _, z in episode:
             np.testing.assert_array_equal(z, episode[0][1])
-    rounds = [e[0][1] for e in episodes if e[0][0] == "act"]
+    rounds = [e[0][1] for e in episodes if e and e[0][0] == "act"]
     return trial.result(), rounds
 
 

@@ -5,6 +5,7 @@ with every update here; the original moves them with the actor only.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -112,19 +113,19 @@ def update(
         loss = losses.td3bc_actor(q, action, a, config.weight)
         return loss, {"actor_loss": loss, "imitation_error": jnp.square(action - a).mean()}
 
-    def actor_step(actor, actor_opt, _):
+    def actor_step(actor, actor_opt):
         grad, metrics = jax.grad(actor_loss, has_aux=True)(actor)
         steps, actor_opt = adam.update(grad, actor_opt)
         return eqx.apply_updates(actor, steps), actor_opt, metrics
 
-    actor, actor_opt, actor_metrics = jax.lax.cond(
-        state.updates % config.actor_every == 0,
-        actor_step,
-        lambda *unchanged: unchanged,
-        state.actor,
-        state.actor_opt,
-        state.actor_metrics,
+    def no_step(actor, actor_opt):
+        return actor, actor_opt, jax.tree.map(jnp.zeros_like, state.actor_metrics)
+
+    moves = state.updates % config.actor_every == 0
+    actor, actor_opt, measured = jax.lax.cond(
+        moves, actor_step, no_step, state.actor, state.actor_opt
     )
+    actor_metrics = jax.tree.map(partial(jnp.where, moves), measured, state.actor_metrics)
     new = Td3bcState(
         actor=actor,
         critic=critic,
