@@ -10,7 +10,7 @@ from ertrl.collection import collect as collect_dataset
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import make_family
-from ertrl.errors import DataError
+from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.profiles import collect_config, train_config
@@ -116,6 +116,9 @@ def evaluate(
     An evaluation that already holds these protocols is returned as it is.
     """
     run = run if isinstance(run, Run) else Run(run)
+    for name in protocols:
+        if name not in PROTOCOLS:
+            raise ConfigError(unknown("protocol", name, PROTOCOLS))
     step = run.latest_checkpoint() if step is None else step
     known: dict[str, Any] = {}
     if step in run.evaluation_steps():

@@ -166,6 +166,11 @@ class CollectConfig:
             )
         if not 0 <= self.warmup <= 1:
             raise ConfigError(f"warmup is a share of training, from 0 to 1; got {self.warmup}")
+        if self.relabel_fraction > 1 or self.warmup > 1 or self.initial_temperature == 0:
+            raise ConfigError(
+                "relabel_fraction and warmup lie between 0 and 1, initial_temperature above 0; got "
+                f"{self.relabel_fraction}, {self.warmup} and {self.initial_temperature}"
+            )
         if not 1 <= self.checkpoints <= self.steps // self.steps_per_block:
             raise ConfigError(
                 f"checkpoints must lie between 1 and the number of blocks "
@@ -183,6 +188,10 @@ def check_numbers(config: Any, where: str = "") -> None:
         least = 0 if f.name in MAY_BE_ZERO or isinstance(value, float) else 1
         if is_dataclass(value):
             check_numbers(value, f"{path}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{path} must be a finite number, got {value}")
+        elif f.name == "seed" and not 0 <= value < 2**63:
+            raise ConfigError(f"{path} must lie between 0 and 2^63 - 1, got {value}")
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and value < least:
             raise ConfigError(f"{path} must be at least {least}, got {value}")
         elif isinstance(value, tuple) and any(isinstance(v, int) and v < 1 for v in value):

@@ -39,7 +39,7 @@ def _mean_over(x: Array, selected: Array) -> Array:
 def discriminator_loss(
     real_logit: Float[Array, "..."], fake_logit: Float[Array, "..."]
 ) -> Float[Array, ""]:
-    """L_D, Eq. (discriminator_objective): -log D(a_real) - log(1 - D(a_fake)).
+    """L_D, Eq. (discrimantor_objective): -log D(a_real) - log(1 - D(a_fake)).
 
     D is the probability of being real: the paper's formula says so, its text the opposite.
     """

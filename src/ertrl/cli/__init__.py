@@ -49,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+    except MemoryError as error:
+        print(f"error: not enough memory ({error}); choose smaller sizes", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         return 141
     except OSError as error:

@@ -5,6 +5,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from ertrl.errors import ConfigError
+
 
 def parse(command: Any, name: str, argv: Sequence[str], **options: Any) -> Any:
     """Parse the words after the command; prints help or an explanation and exits if need be."""
@@ -15,12 +17,20 @@ def parse(command: Any, name: str, argv: Sequence[str], **options: Any) -> Any:
 
 def peek(argv: Sequence[str], option: str, default: str) -> str:
     """Value of an option that decides what the other options are."""
+    found = default
     for i, word in enumerate(argv):
-        if word == option and i + 1 < len(argv):
-            return argv[i + 1]
-        if word.startswith(f"{option}="):
-            return word.split("=", 1)[1]
-    return default
+        name, equals, value = word.partition("=")
+        if name.replace("_", "-") == option:  # the parser takes both spellings, and the last one
+            found = value if equals else argv[i + 1] if i + 1 < len(argv) else default
+    return found
+
+
+def peek_number(argv: Sequence[str], option: str, default: int) -> int:
+    """A peeked whole number, at least 0."""
+    word = peek(argv, option, str(default))
+    if not word.isdecimal():
+        raise ConfigError(f"{option} takes a whole number of at least 0, got '{word}'")
+    return int(word)
 
 
 def first_word(argv: Sequence[str]) -> str | None:
@@ -35,5 +45,8 @@ def output(value: dict[str, Any], as_json: bool, text: str) -> None:
 
 def use_threads(threads: int) -> None:
     """Must run before JAX is imported: XLA reads NPROC once."""
+    given = os.environ.get("NPROC", "")
+    if given and not given.isdecimal():
+        raise ConfigError(f"the environment variable NPROC must be a number, got '{given}'")
     if threads > 0:
-        os.environ.setdefault("NPROC", str(threads))
+        os.environ["NPROC"] = str(threads)

@@ -54,6 +54,8 @@ def evaluate(argv: Sequence[str]) -> None:
     import tyro
 
     command = parse(EvaluateCommand, "evaluate", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    if not command.protocol:
+        raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api
     from ertrl.evaluation import summarise
 

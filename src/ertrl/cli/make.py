@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
-from ertrl.cli.common import first_word, output, parse, peek, use_threads
+from ertrl.cli.common import first_word, output, parse, peek, peek_number, use_threads
 from ertrl.errors import ConfigError
 
 M = TypeVar("M")
@@ -73,17 +73,17 @@ def _family_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str,
             raise ConfigError(f"--option takes NAME=VALUE, got '{word}'")
         wanted = type(defaults.get(name, ""))
         try:
-            chosen[name] = value == "true" if wanted is bool else wanted(value)
-        except ValueError:
-            raise ConfigError(
-                f"option {name} must be of type {wanted.__name__}, got '{value}'"
-            ) from None
+            truth = {"true": True, "false": False}
+            chosen[name] = truth[value.lower()] if wanted is bool else wanted(value)
+        except (ValueError, KeyError):
+            kind = "true or false" if wanted is bool else f"of type {wanted.__name__}"
+            raise ConfigError(f"option {name} must be {kind}, got '{value}'") from None
     return chosen
 
 
 def train(argv: Sequence[str]) -> None:
     """`ertrl train`."""
-    use_threads(int(peek(argv, "--threads", "1")))
+    use_threads(peek_number(argv, "--threads", 1))
     import tyro
 
     from ertrl.config import TrainConfig

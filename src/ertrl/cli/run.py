@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ertrl.cli.common import output, parse, peek, use_threads
+from ertrl.cli.common import output, parse, peek_number, use_threads
+from ertrl.errors import ConfigError
 
 
 @dataclass
@@ -26,6 +27,8 @@ class DemoCommand:
 def demo(argv: Sequence[str]) -> None:
     """`ertrl demo`."""
     command = parse(DemoCommand, "demo", argv)
+    if command.seeds < 1:
+        raise ConfigError(f"--seeds must be at least 1, got {command.seeds}")
     from ertrl.launch.demo import demo as run_demo
 
     value = run_demo(command.family, command.seeds, command.out)
@@ -55,10 +58,12 @@ class BenchCommand:
 
 def bench(argv: Sequence[str]) -> None:
     """`ertrl bench`."""
-    use_threads(int(peek(argv, "--threads", "0")))
+    use_threads(peek_number(argv, "--threads", 0))
     import tyro
 
     command = parse(BenchCommand, "bench", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    if command.seconds <= 0:
+        raise ConfigError(f"--seconds must be above 0, got {command.seconds}")
     if command.what == "train":
         from ertrl.training.benchmark import benchmark, describe
 

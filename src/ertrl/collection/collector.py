@@ -15,7 +15,7 @@ from ertrl.collection.replay import Replay
 from ertrl.config import CollectConfig, to_json
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.envs import Family, anchor_returns, rollout
-from ertrl.errors import TrainingDiverged
+from ertrl.errors import SimulationError, TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.types import Episodes, Transitions
 
@@ -116,6 +116,20 @@ def collect(
     blocks = config.steps // config.steps_per_block
     at = np.linspace(1, blocks, config.checkpoints).round().astype(int).tolist()
     writer = DatasetWriter(path, family, config.checkpoints * config.episodes_per_checkpoint)
+    try:
+        _fill(writer, collector, at, progress)
+    except BaseException:
+        writer.abandon()
+        raise
+    return Dataset(path, verify=False)
+
+
+def _fill(
+    writer: DatasetWriter, collector: Collector, at: list[int], progress: ProgressStyle
+) -> None:
+    """Train, record at the blocks `at`, measure the references and seal the dataset."""
+    family, config = collector.family, collector.config
+    blocks = config.steps // config.steps_per_block
     curve: list[dict[str, Any]] = []
     with Meter(f"collect {family.name}", blocks, style=progress) as meter:
         note = ""
@@ -141,7 +155,6 @@ def collect(
         for task in range(family.n_tasks)
     }
     writer.seal(records, {"name": "sac", "config": to_json(config), "curve": curve})
-    return Dataset(path, verify=False)
 
 
 def _record(writer: DatasetWriter, episodes: Episodes, checkpoint: int, n_tasks: int) -> np.ndarray:
@@ -154,8 +167,11 @@ def _record(writer: DatasetWriter, episodes: Episodes, checkpoint: int, n_tasks:
 
 def _returns(episodes: Episodes, n_tasks: int) -> np.ndarray:
     returns = episodes.reward.sum(axis=1, dtype=np.float64)
-    returns[episodes.diverged] = np.nan
-    return np.nanmean(returns.reshape(n_tasks, -1), axis=1)
+    usable = ~episodes.diverged.reshape(n_tasks, -1)
+    if not usable.any(axis=1).all():
+        task = int(np.argmin(usable.any(axis=1)))
+        raise SimulationError(f"every simulation of task {task} diverged; nothing was written")
+    return np.mean(returns.reshape(n_tasks, -1), axis=1, where=usable)
 
 
 def _curve_point(

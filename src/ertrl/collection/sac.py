@@ -4,6 +4,7 @@ The task is an input of its own, of size 0 where each task has a network. Layer 
 it stable at several updates per step.
 """
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -52,7 +53,7 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
         layer_norm=True,
     )
     critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=True)
-    log_temperature = jnp.log(config.initial_temperature)
+    log_temperature = jnp.asarray(math.log(config.initial_temperature), dtype=float)
     adam = _adam(config)
     return SacState(
         actor=actor,

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,8 @@ class DatasetWriter:
         self._sizes = (family.horizon, family.observation_dim, family.action_dim)
         tasks = range(family.n_tasks)
         self._work = path.with_name(f".{path.name}.partial")
+        self._lock = ExitStack()
+        self._lock.enter_context(store.exclusive(path.with_name(f".{path.name}.lock")))
         shutil.rmtree(self._work, ignore_errors=True)
         self._filled = dict.fromkeys(tasks, 0)
         self._arrays = {
@@ -53,7 +56,21 @@ class DatasetWriter:
         file = self._work / layout.file_of(task, field)
         file.parent.mkdir(parents=True, exist_ok=True)
         shape = layout.shape_of(field, episodes, *self._sizes)
-        return np.lib.format.open_memmap(file, "w+", layout.dtype_of(field), shape)
+        array = np.lib.format.open_memmap(file, "w+", layout.dtype_of(field), shape)
+        with open(file, "r+b") as handle:
+            # Claim the space now: a full disk is an error here, but a crash while writing to a map.
+            os.posix_fallocate(handle.fileno(), 0, os.fstat(handle.fileno()).st_size)
+        return array
+
+    def abandon(self) -> None:
+        """Remove what is incomplete."""
+        self._arrays.clear()
+        shutil.rmtree(self._work, ignore_errors=True)
+        self._release()
+
+    def _release(self) -> None:
+        self._lock.close()
+        shutil.rmtree(self._path.with_name(f".{self._path.name}.lock"), ignore_errors=True)
 
     def add(self, task: int, episodes: Episodes, checkpoint: int) -> None:
         """Append episodes of one task; diverged ones are left out."""
@@ -113,6 +130,7 @@ class DatasetWriter:
         store.write_json(self._work / layout.MANIFEST, manifest)
         os.rename(self._work, self._path)
         store.sync_directory(self._path.parent)
+        self._release()
 
     @staticmethod
     def _finish(array: np.memmap, file: Path, episodes: int) -> str:

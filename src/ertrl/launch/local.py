@@ -45,13 +45,16 @@ class _Worker(threading.Thread):
                 job = self._waiting.pop(0)
             except IndexError:
                 return
-            self._state.run(job)
+            try:
+                self._state.run(job)
+            except OSError as error:
+                self._state.failed.append((job, str(error)))
 
 
 class _State:
     def __init__(self, jobs: Sequence[Job]):
         self.progress = {job.label: (0, 1, "waiting") for job in jobs}
-        self.failed: list[Job] = []
+        self.failed: list[tuple[Job, str]] = []
         self.running: list[subprocess.Popen] = []
 
     def run(self, job: Job) -> None:
@@ -72,18 +75,20 @@ class _State:
                 except (ValueError, KeyError, TypeError):
                     continue  # anything else that the command prints is its result
             if process.wait() != 0:
-                self.failed.append(job)
+                tail = job.log.read_text().strip().splitlines()[-5:]
+                self.failed.append((job, f"the end of {job.log} says:\n" + "\n".join(tail)))
             self.running.remove(process)
 
     def stop(self) -> None:
-        for process in self.running:
+        running = list(self.running)
+        for process in running:
             process.terminate()
-        for process in list(self.running):
+        for process in running:
             process.wait()
 
 
 def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
-    """Run all jobs, with a progress bar each; the first failure stops the rest."""
+    """Run all jobs, with a progress bar each; after a failure no further one is started."""
     state = _State(jobs)
     workers = workers or len(os.sched_getaffinity(0))
     threads = [_Worker(waiting, state) for waiting in [list(jobs)] for _ in range(workers)]
@@ -104,13 +109,12 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
                     last_line = time.monotonic()
                     _print_line(state, console, last_line - begun)
         except BaseException:
-            state.failed.extend(jobs)
+            state.failed.extend((job, "stopped") for job in jobs)
             state.stop()
             raise
     if state.failed:
-        job = state.failed[0]
-        tail = "\n".join(job.log.read_text().strip().splitlines()[-5:])
-        raise RunError(f"{job.label} failed; the end of {job.log} says:\n{tail}")
+        job, reason = state.failed[0]
+        raise RunError(f"{job.label} failed; {reason}")
 
 
 def _print_line(state: _State, console: Console, elapsed: float) -> None:

@@ -1,10 +1,13 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
 import signal
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from ertrl import store
@@ -13,7 +16,7 @@ from ertrl.errors import Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.training.run import MetricsLog, Run
-from ertrl.training.update import make_chunk
+from ertrl.training.update import TrainState, make_chunk
 
 
 def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
@@ -61,7 +64,8 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
                 )
             stopping = bool(stop_signal)
             if step % config.checkpoint_every == 0 or step == config.updates or stopping:
-                run.save(state, log.flush())
+                _check_weights(state, step, run)
+                run.save(state, log)
             meter.update(step, note)
             if stopping and step < config.updates:
                 log.close()
@@ -93,6 +97,14 @@ def _check_finite(metrics: dict[str, np.ndarray], step: int, run: Run) -> None:
         )
 
 
+def _check_weights(state: TrainState, step: int, run: Run) -> None:
+    """Metrics are computed before the optimiser's step: look at what it made, too."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_inexact_array)):
+        if not np.isfinite(leaf).all():
+            name = jax.tree_util.keystr(path)
+            raise TrainingDiverged(f"{run.name}: {name} is not finite after update {step}")
+
+
 @contextmanager
 def _signals() -> Generator[list[int]]:
     """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
@@ -103,6 +115,7 @@ def _signals() -> Generator[list[int]]:
 
     def note(number, frame):
         received.append(number)
+        print("stopping after this call; once more stops at once", file=sys.stderr)
         signal.signal(number, previous[number])
 
     previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}

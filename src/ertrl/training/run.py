@@ -9,6 +9,7 @@ evaluations/00005000.json  per-task returns of all protocols, sealed
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,10 @@ class Run:
 
     def open_dataset(self, path: str | Path | None = None) -> Dataset:
         """The dataset the run was trained on; `path` where it has moved."""
-        dataset = Dataset(path or self.spec["dataset_path"])
+        place = Path(path or self.spec["dataset_path"])
+        if path is None and not place.exists():
+            raise RunError(f"the dataset of {self.name} is no longer at {place}; give --data DIR")
+        dataset = Dataset(place)
         if dataset.fingerprint != self.spec["dataset"]:
             raise RunError(
                 f"{dataset.path} (content {dataset.fingerprint}) is not the dataset that "
@@ -98,7 +102,7 @@ class Run:
 
     def checkpoint_steps(self) -> list[int]:
         """Updates at which a complete checkpoint exists, oldest first."""
-        return sorted(int(p.stem) for p in (self.path / "checkpoints").glob("[0-9]*.json"))
+        return _steps(self.path / "checkpoints")
 
     def latest_checkpoint(self) -> int:
         """The newest checkpoint's number of updates."""
@@ -107,9 +111,9 @@ class Run:
             raise RunError(f"{self.path} has no checkpoint yet; train it first")
         return steps[-1]
 
-    def save(self, state: TrainState, metrics_bytes: int) -> None:
+    def save(self, state: TrainState, log: "MetricsLog") -> None:
         """Write a checkpoint, then drop old ones. It counts from its description on."""
-        step = int(state.step)
+        step, metrics_bytes = int(state.step), log.flush()
         blob = store.tree_to_bytes(state)
         stem = self.path / "checkpoints" / f"{step:08d}"
         store.write_bytes(stem.with_suffix(".safetensors"), blob)
@@ -119,6 +123,7 @@ class Run:
             "run": self.name,
             "weights_sha256": store.sha256(blob),
             "metrics_bytes": metrics_bytes,
+            "metrics_sha256": store.sha256(store.read_bytes(self.metrics_path)[:metrics_bytes]),
         }
         store.write_json(stem.with_suffix(".json"), description)
         for old in self.checkpoint_steps()[:-KEPT_CHECKPOINTS]:
@@ -144,7 +149,16 @@ class Run:
             raise CorruptFileError(
                 f"{weights} is damaged: its SHA-256 differs from the recorded one"
             )
-        return store.tree_from_bytes(blob, self.fresh(), weights), description["metrics_bytes"]
+        length = description["metrics_bytes"]
+        if (
+            store.sha256(store.read_bytes(self.metrics_path)[:length])
+            != description["metrics_sha256"]
+        ):
+            raise CorruptFileError(
+                f"{self.metrics_path} is damaged: its first {length} bytes are not those that were "
+                "logged up to this checkpoint"
+            )
+        return store.tree_from_bytes(blob, self.fresh(), weights), length
 
     def verify(self) -> int:
         """Check configuration, checkpoints and evaluations; returns how many files are whole."""
@@ -156,17 +170,22 @@ class Run:
 
     # --- metrics and evaluations ---
 
+    @property
+    def metrics_path(self) -> Path:
+        """One JSON object per line."""
+        return self.path / "metrics.jsonl"
+
     def metrics(self) -> list[dict[str, Any]]:
         """All complete lines of metrics.jsonl."""
         try:
-            lines = (self.path / "metrics.jsonl").read_text().split("\n")[:-1]
+            lines = self.metrics_path.read_text().split("\n")[:-1]
         except FileNotFoundError:
             return []
         return [json.loads(line) for line in lines]
 
     def evaluation_steps(self) -> list[int]:
         """Updates at which an evaluation exists, oldest first."""
-        return sorted(int(p.stem) for p in (self.path / "evaluations").glob("[0-9]*.json"))
+        return _steps(self.path / "evaluations")
 
     def evaluation(self, step: int | None = None) -> dict[str, Any]:
         """An evaluation, the newest by default."""
@@ -189,12 +208,17 @@ class Run:
         return self.path / "evaluations" / f"{step:08d}.json"
 
 
+def _steps(folder: Path) -> list[int]:
+    """Numbers of our own files; whatever else lies there is not ours."""
+    return sorted(int(p.stem) for p in folder.glob("*.json") if re.fullmatch(r"\d{8}", p.stem))
+
+
 class MetricsLog:
     """metrics.jsonl, cut back on resume to what the checkpoint knows."""
 
     def __init__(self, run: Run, keep_bytes: int):
         """Continue after `keep_bytes` bytes."""
-        self._file = open(run.path / "metrics.jsonl", "ab")  # noqa: SIM115
+        self._file = open(run.metrics_path, "ab")  # noqa: SIM115
         self._file.truncate(keep_bytes)
 
     def write(self, line: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def init(method: Method, learner: Learner, config: TrainConfig, dims: Dims) -> T
 def update(
     method: Method, learner: Learner, config: TrainConfig, state: TrainState, batch: TaskBatch
 ) -> tuple[TrainState, Metrics]:
-    """One meta-training step. z is inferred once and shared by learner and method.
+    """One meta-training step: infer z, update the learner with it, then the method.
 
     The learner sees z as a constant and hands back its critic's gradient at z; whether the
     encoder follows that gradient is the method's decision.
