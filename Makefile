@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format type check bench lock build clean
+.PHONY: help setup demo test test-slow lint format type check bench results lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -44,6 +44,9 @@ check: lint type test  ## what CI runs
 bench: $(READY)  ## measure updates/s and the fraction of this machine's matrix-product peak
 	$(BIN)/ertrl bench train
 
+results: $(READY)  ## make results/ again: Point-Robot, three seeds, about 5 minutes
+	$(BIN)/python benchmarks/point_robot.py
+
 lock: $(READY)  ## refresh requirements.lock from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --group dev --no-header --no-emit-index-url --no-annotate pyproject.toml -o requirements.lock
@@ -53,4 +56,4 @@ build: $(READY)  ## build the wheel and run it in an environment of its own
 	$(PYTHON) -m venv dist/venv && dist/venv/bin/pip install --quiet -c requirements.lock dist/ertrl-*.whl && dist/venv/bin/ertrl list
 
 clean:  ## remove everything that make made
-	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist build demo .pytest_cache .ruff_cache .hypothesis

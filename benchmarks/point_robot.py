@@ -21,7 +21,7 @@ def main() -> None:
         demo(family, seeds=3, out=WORK / family)
         report, kept = WORK / family / "report", KEEP / family
         kept.mkdir(parents=True, exist_ok=True)
-        for source in ("results.json", "tables/summary.md"):
+        for source in ("results.json", "tables/summary.md", f"figures/{family}-paths.png"):
             shutil.copy(report / source, kept / Path(source).name)
 
 

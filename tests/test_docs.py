@@ -106,3 +106,16 @@ def test_the_paper_map_names_real_functions_and_tests():
     public = {n for n in vars(losses) if not n.startswith("_") and n.islower()}
     functions = {n for n in public if getattr(losses, n).__class__.__name__ == "function"}
     assert all(f"losses.py: {name}" in text for name in functions), "every equation is on the map"
+
+
+def test_the_readmes_numbers_come_from_the_results():
+    import json
+
+    readme = (ROOT / "README.md").read_text()
+    table = (ROOT / "results" / "point-robot" / "summary.md").read_text().split("\n\n")[0]
+    assert table in readme
+    train = json.loads((ROOT / "results" / "bench" / "train.json").read_text())
+    assert f"{train['methods']['er-trl']['fraction_of_peak']:.2f} of the machine" in readme
+    families = json.loads((ROOT / "results" / "bench" / "env.json").read_text())["families"]
+    ratios = [f["ratio"] for f in families.values() if "ratio" in f]
+    assert f"{min(ratios):.1f} to {max(ratios):.1f} times" in readme

@@ -23,7 +23,6 @@ Batches = tuple[Transitions, np.ndarray]
 class Policies(NamedTuple):
     """What the collector needs of behaviour policies."""
 
-    name: str
     init: Callable[[PRNGKeyArray], sac.SacState]
     act: Callable[..., Array]
     """(state, observation [tasks, k, O], key or None) -> actions; None: deterministic"""
@@ -56,7 +55,6 @@ def conditioned(family: Family, config: CollectConfig) -> Policies:
         return batch, table[task]
 
     return Policies(
-        name="conditioned",
         init=lambda key: sac.init(config, dims, table.shape[1], key),
         act=act,
         draw=draw,
@@ -84,7 +82,6 @@ def independent(family: Family, config: CollectConfig) -> Policies:
         return jax.vmap(one)(state, batch, task, jax.random.split(key, n))
 
     return Policies(
-        name="independent",
         init=lambda key: jax.vmap(lambda k: sac.init(config, dims, 0, k))(jax.random.split(key, n)),
         act=act,
         draw=draw,
