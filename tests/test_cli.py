@@ -88,6 +88,16 @@ def test_no_command_and_unknown_command(capsys):
         (["collect", "point-robot", "--profile", "papr"], "Did you mean 'paper'?"),
         (["collect", "ant-dir", "--option", "splt=released"], "Did you mean 'split'?"),
         (["collect", "ant-dir", "--option", "split"], "NAME=VALUE"),
+        (["collect", "hopper-mass", "--option", "refresh_constants=yes"], "true or false"),
+        (
+            ["collect", "point-robot", "--steps-per-block", "0"],
+            "steps_per_block must be at least 1",
+        ),
+        (["collect", "point-robot", "--relabel-fraction", "3"], "relabel_fraction"),
+        (["collect", "point-robot", "--learning-rate", "nan"], "finite"),
+        (["bench", "train", "--threads", "x"], "--threads takes a whole number"),
+        (["bench", "train", "--seconds", "0"], "--seconds must be above 0"),
+        (["demo", "--seeds", "0"], "--seeds must be at least 1"),
         (["train"], "which METHOD"),
         (["train", "er-tlr", "--data", "x"], "Did you mean 'er-trl'?"),
         (["train", "focal"], "needs --data"),
@@ -115,6 +125,28 @@ def test_wrong_types_and_unknown_settings_name_the_option(capsys, tiny_dataset):
     code, out, err = run(capsys, *train, "--use-learner", "td3")
     assert code == 2
     assert "Did you mean 'td3bc'?" in err
+
+
+def test_both_spellings_of_an_option_choose_the_learner(capsys, tiny_dataset, tmp_path):
+    words = ["train", "focal", "--data", str(tiny_dataset.path), "--out", str(tmp_path)]
+    code, out, _ = run(
+        capsys, *words, *TINY_TRAIN, "--use_learner", "brac", "--json", "--progress", "none"
+    )
+    assert code == 0
+    assert "-brac-" in json.loads(out)["run"]
+
+
+def test_numbers_beyond_all_bounds_are_refused(capsys, tiny_dataset):
+    words = ["train", "er-trl", "--data", str(tiny_dataset.path)]
+    for option in (
+        ("--seed", "99999999999999999999"),
+        ("--method.gan.rounds", "0"),
+        ("--method.encoder.latent-dim", "-3"),
+        ("--method.encoder.learning-rate", "nan"),
+    ):
+        code, _, err = run(capsys, *words, *option)
+        assert code == 2
+        assert option[0].strip("-").split(".")[-1].replace("-", "_") in err
 
 
 def test_list_names_all_parts_and_their_settings(capsys):

@@ -137,3 +137,28 @@ def test_a_killed_collection_leaves_no_dataset(tmp_path, monkeypatch):
 def test_impossible_settings_are_refused(change, message):
     with pytest.raises(ConfigError, match=message):
         dataclasses.replace(TINY_COLLECT, **change).validate()
+
+
+def test_a_full_disk_is_an_error_before_anything_is_simulated(tmp_path, monkeypatch):
+    import os
+
+    def full(descriptor, offset, size):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        collect(make_family("point-robot"), TINY_COLLECT, tmp_path / "d", "none")
+    assert not (tmp_path / "d").exists()
+
+
+def test_two_collectors_of_one_place_are_refused(tmp_path):
+    from ertrl.data import DatasetWriter
+    from ertrl.errors import RunError
+
+    family = make_family("point-robot")
+    first = DatasetWriter(tmp_path / "d", family, 1)
+    with pytest.raises(RunError, match="in use by process"):
+        DatasetWriter(tmp_path / "d", family, 1)
+    first.abandon()
+    assert list(tmp_path.iterdir()) == []
+    DatasetWriter(tmp_path / "d", family, 1).abandon()

@@ -2,18 +2,20 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from conftest import tiny_config
 from ertrl import api
-from ertrl.errors import ConfigError, RunError, TrainingDiverged
+from ertrl.errors import ConfigError, CorruptFileError, RunError, TrainingDiverged
 from ertrl.learners import get_learner
 from ertrl.training import Run, train_run
 
@@ -210,3 +212,37 @@ def test_bad_contexts_are_explained(tiny_run, tiny_dataset, change, message):
     change(context)
     with pytest.raises(DataError, match=message):
         api.load_agent(tiny_run).adapt(context)
+
+
+def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path):
+    learner = get_learner("td3bc")
+
+    def poisoned(config, state, rl, more_rl, z, key):
+        step = learner.update(config, state, rl, more_rl, z, key)
+        bad = jnp.where(state.updates == 19, jnp.nan, 0.0)
+        spoilt = jax.tree.map(lambda w: w + bad, step.state.target_actor)
+        return step._replace(state=step.state._replace(target_actor=spoilt))
+
+    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", tiny_config(), "test")
+    run.learner = learner._replace(update=poisoned)
+    with pytest.raises(TrainingDiverged, match=r"target_actor.* is not finite after update 20"):
+        train_run(run, tiny_dataset, "none")
+    assert run.checkpoint_steps() == []
+
+
+@pytest.mark.parametrize("damage", [lambda p: p.unlink(), lambda p: p.write_text("x{")])
+def test_a_damaged_log_is_noticed(tiny_run, tmp_path, damage):
+    copy = Run(shutil.copytree(tiny_run.path, tmp_path / "copy"))
+    damage(copy.metrics_path)
+    with pytest.raises(CorruptFileError, match=r"metrics\.jsonl"):
+        api.verify(copy.path)
+    with pytest.raises(CorruptFileError, match=r"metrics\.jsonl"):
+        api.load_agent(copy)
+
+
+def test_a_renamed_run_and_foreign_files_do_no_harm(tiny_run, tmp_path):
+    copy = Run(shutil.copytree(tiny_run.path, tmp_path / "best"))
+    (copy.path / "checkpoints" / "00000020 copy.json").write_text("{}")
+    assert copy.name == tiny_run.name
+    assert copy.checkpoint_steps() == tiny_run.checkpoint_steps()
+    assert api.evaluate(copy) == tiny_run.evaluation()
