@@ -1,6 +1,7 @@
 """The command line as a person meets it: help, typos, mistakes, the whole way."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -203,8 +204,6 @@ def test_the_whole_way(capsys, tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_an_error_not_a_traceback(capsys, tmp_path, monkeypatch, tiny_run):
-    import os
-
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
@@ -215,3 +214,17 @@ def test_a_full_disk_is_an_error_not_a_traceback(capsys, tmp_path, monkeypatch, 
     assert "No space left" in err
     assert "Traceback" not in err
     assert tiny_run.evaluation_path(40).read_bytes() == kept
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc only")
+def test_huge_pages_are_asked_for_once_and_the_process_stays_the_same():
+    code = (
+        "import os; from ertrl.cli.common import use_huge_pages; print(os.getpid(), flush=True)\n"
+        "use_huge_pages(); print(os.environ['GLIBC_TUNABLES'])"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    first, second, tunables = done.stdout.split()
+    assert first == second, "one process, started twice"
+    assert tunables == "glibc.malloc.hugetlb=1"

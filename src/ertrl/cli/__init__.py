@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from ertrl import __version__
 from ertrl.cli import look, make, run
+from ertrl.cli.common import use_huge_pages
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
 
 USAGE = """\
@@ -35,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if argv[0] == "--version":
         print(__version__)
         return 0
+    if arguments is None and argv[0] in ("train", "bench"):
+        use_huge_pages()
     try:
         if argv[0] not in COMMANDS:
             raise ConfigError(unknown("command", argv[0], COMMANDS))

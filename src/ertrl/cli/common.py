@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,3 +51,15 @@ def use_threads(threads: int) -> None:
         raise ConfigError(f"the environment variable NPROC must be a number, got '{given}'")
     if threads > 0:
         os.environ["NPROC"] = str(threads)
+
+
+def use_huge_pages() -> None:
+    """Start this process anew with large memory pages, if it has not been already.
+
+    An update at the paper's sizes needs hundreds of megabytes for a moment. In pages of 4 KiB the
+    system spends a tenth of the time handing them out; glibc takes larger ones only if it is told
+    so before the process starts. Process number, arguments and environment stay the same.
+    """
+    if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
+        environment = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+        os.execve(sys.executable, sys.orig_argv, environment)
