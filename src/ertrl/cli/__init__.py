@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Everything else lives behind the functions it calls."""
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 from ertrl import __version__
@@ -36,8 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if argv[0] == "--version":
         print(__version__)
         return 0
-    if arguments is None and argv[0] in ("train", "bench"):
-        use_huge_pages()
+    if arguments is None:
+        warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # ty: ignore
+        if argv[0] in ("train", "bench"):
+            use_huge_pages()
     try:
         if argv[0] not in COMMANDS:
             raise ConfigError(unknown("command", argv[0], COMMANDS))
