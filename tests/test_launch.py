@@ -33,6 +33,12 @@ def test_a_failing_job_is_named_with_its_reason(tmp_path):
         run_jobs([broken])
 
 
+def test_a_job_that_cannot_even_start_is_an_error(tmp_path):
+    (tmp_path / "afile").write_text("")
+    with pytest.raises(RunError, match=r"stuck failed.*afile"):
+        run_jobs([Job("stuck", ("list",), tmp_path / "afile" / "x.log")])
+
+
 def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     config = tiny_config("focal", updates=100_000, evaluate_every=100_000, checkpoint_every=50_000)
     run = Run.create(tmp_path, tiny_dataset, "focal", "td3bc", config, "test")

@@ -10,6 +10,7 @@ does count a warning, and that is how a row is found to have `diverged`; it stay
 """
 
 import os
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -137,13 +138,13 @@ class MujocoSimulation(Simulation):
         """What `outcome` wants to know of the state before the step, as a copy."""
         return self.qpos[:, :2].copy()
 
+    @abstractmethod
     def observe(self) -> np.ndarray:
         """Observations [N, O] of the current state, in an array of their own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outcome(self, before: np.ndarray) -> np.ndarray:
         """Task-independent facts [N, F] that the reward is computed from."""
-        raise NotImplementedError
 
     def terminated(self) -> np.ndarray:
         """Which rows are in a terminal state; by default none ever is."""
