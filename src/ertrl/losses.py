@@ -74,9 +74,7 @@ def mutual_information(actions: Float[Array, "T B A"], ridge: float = 1e-5) -> F
     return -entropy_of_actions(actions, ridge).mean()
 
 
-def entropy_per_state(
-    actions: Float[Array, "T S M A"], ridge: float = 1e-5
-) -> Float[Array, "T"]:
+def entropy_per_state(actions: Float[Array, "T S M A"], ridge: float = 1e-5) -> Float[Array, "T"]:
     """H(pi_hat(a | s, z)) as the paper writes it: a Gaussian per state, averaged over states.
 
     M independent draws of the generator in each of S states, instead of one draw in each.
@@ -107,8 +105,8 @@ def club_bound(
 ) -> Float[Array, ""]:
     """CSRO: CLUB's upper bound on I(z_t; (s_t, a_t)), negatives from the same context.
 
-    mean_t [-(z_t - mu_t)^2 / var_t] - mean_t mean_t' [-(z_t' - mu_t)^2 / var_t]. The inner mean over
-    t' is exactly ((mean z - mu_t)^2 + var z) / var_t, so H^2 pairs cost O(H).
+    mean_t [-(z_t - mu_t)^2 / var_t] - mean_t mean_t' [-(z_t' - mu_t)^2 / var_t]. The mean over t'
+    is exactly ((mean z - mu_t)^2 + var z) / var_t, so H^2 pairs cost O(H).
     [released] Without CLUB's factor 1/2, and averaged over the dimensions of z, not summed.
     """
     weight = mask[..., None]
@@ -129,9 +127,7 @@ def prediction_error(
     return jnp.square(predicted - target).mean()
 
 
-def task_cross_entropy(
-    logits: Float[Array, "T C N"], task: Int[Array, "T"]
-) -> Float[Array, ""]:
+def task_cross_entropy(logits: Float[Array, "T C N"], task: Int[Array, "T"]) -> Float[Array, ""]:
     """UNICORN-SUP: -log p(task | z), averaged over tasks and contexts."""
     log_p = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(log_p, task[:, None, None], axis=-1).mean()
