@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import rng, store
+from ertrl import rng
 from ertrl.collection import collect as collect_dataset
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
@@ -130,7 +130,6 @@ def evaluate(
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
     step = run.latest_checkpoint() if step is None else step
-    known: dict[str, Any] = {}
     if step in run.evaluation_steps():
         known = run.evaluation(step)
         if set(protocols) <= known["protocols"].keys():
@@ -138,9 +137,7 @@ def evaluate(
     dataset = run.open_dataset(data)
     agent = load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
-    result["protocols"] = {**known.get("protocols", {}), **result["protocols"]}
-    store.write_json(run.evaluation_path(step), result)
-    return result
+    return run.add_evaluation(result)
 
 
 def render(

@@ -1,7 +1,14 @@
 """Adaptation to unseen tasks: protocols, agents, normalised returns."""
 
 from ertrl.evaluation.agent import AdaptedAgent, Agent
-from ertrl.evaluation.evaluate import evaluate_agent, normalise, references, summarise
+from ertrl.evaluation.evaluate import (
+    evaluate_agent,
+    mean_of_measured,
+    missing_repeats,
+    normalise,
+    references,
+    summarise,
+)
 from ertrl.evaluation.protocols import PROTOCOLS, ProtocolResult
 
 __all__ = [
@@ -10,6 +17,8 @@ __all__ = [
     "Agent",
     "ProtocolResult",
     "evaluate_agent",
+    "mean_of_measured",
+    "missing_repeats",
     "normalise",
     "references",
     "summarise",
