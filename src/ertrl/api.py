@@ -11,7 +11,7 @@ from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
+from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent, references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.profiles import (
     DEFAULT_VARIANT,
@@ -116,7 +116,7 @@ def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
 
 def evaluate(
     run: str | Path | Run,
-    protocols: Sequence[str] = tuple(PROTOCOLS),
+    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
     *,
     data: str | Path | None = None,
     step: int | None = None,

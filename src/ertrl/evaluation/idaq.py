@@ -3,14 +3,12 @@
 Episodes of an agent that does not know its task yet look unlike the logged data it learned from.
 So it tries representations of training tasks, far apart from each other, keeps only the episode
 with the highest return as its context, lets later episodes join only if they are better still, and
-ends with the representation that scored best.
+ends with the representation that scored best. Half of the evaluation goes into trying.
 """
 
 import numpy as np
 
-from ertrl import rng
 from ertrl.evaluation.protocols import Trial
-from ertrl.types import Context
 
 CANDIDATES = 5
 """Training tasks looked at per exploration episode; the one least like those tried is taken."""
@@ -18,12 +16,13 @@ CANDIDATES = 5
 
 def idaq(trial: Trial) -> None:
     """Contexts from the agent's best own episodes, starting with training tasks' z."""
-    known = training_codes(trial)
+    known = trial.training_codes()
+    exploration = max(trial.inference_after, trial.budget // 2)
     n = len(trial.rows)
     tried: list[list[int]] = [[] for _ in range(n)]
     best, best_z = np.full(n, -np.inf), trial.z.copy()
     while (rows := trial.active()).size:
-        exploring = trial.steps < trial.inference_after
+        exploring = trial.steps < exploration
         ending = trial.steps + trial.family.horizon >= trial.budget
         chosen = rows[~exploring[rows]]
         trial.infer(chosen)
@@ -34,23 +33,11 @@ def idaq(trial: Trial) -> None:
             trial.z[row] = known[task]
         used = trial.z.copy()
         episodes = trial.evaluate()
-        returns = episodes.reward.sum(axis=1, dtype=np.float64)
+        rows, returns = trial.sound(rows), episodes.reward.sum(axis=1, dtype=np.float64)
         better = rows[returns[rows] > best[rows]]
         trial.buffer.clear(better[exploring[better]])
         trial.buffer.add_episodes(episodes, better)
         best[better], best_z[better] = returns[better], used[better]
-
-
-def training_codes(trial: Trial) -> np.ndarray:
-    """The z of each training task, from one context of its logged data."""
-    size = trial.agent.config.sampling.context_size
-    contexts = []
-    for task in trial.dataset.group("train"):
-        data = trial.dataset.task(task)
-        draw = rng.generator(trial.seed, "training-code", task)
-        contexts.append(data.transitions(draw.integers(len(data.steps), size=size))[:4])
-    stacked = [np.stack(field) for field in zip(*contexts, strict=True)]
-    return trial.agent.encode(Context(*stacked, mask=np.ones_like(stacked[2])))
 
 
 def _least_like(known: np.ndarray, tried: list[int], draw: np.random.Generator) -> int:
