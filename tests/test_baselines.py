@@ -18,7 +18,7 @@ from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.methods.encoder import GaussianEncoder
 from ertrl.methods.moments import Moments
-from ertrl.training.update import init, make_chunk
+from ertrl.training.update import init, make_chunk, run_key
 from ertrl.types import Context, Dims
 from toys import (
     DIMS,
@@ -347,7 +347,7 @@ def test_only_offline_pearl_hears_the_critic(learner):
             learner=random_state(lambda key: init(*parts, config, DIMS), seed=1).learner
         )
         chunk, data = make_chunk(*parts, config), batches(1, config, learner)
-        one, two = (chunk(s, data)[0].method for s in (state, other))
+        one, two = (chunk(s, data, run_key(0))[0].method for s in (state, other))
         return trees_differ(one, two)
 
     assert moved("offline-pearl")

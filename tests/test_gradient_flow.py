@@ -17,7 +17,7 @@ from ertrl.config import SamplingConfig
 from ertrl.data import Sampler
 from ertrl.learners import LearnerStep, brac, get_learner
 from ertrl.methods import er_trl, get_method
-from ertrl.training.update import TrainState, init, update
+from ertrl.training.update import TrainState, init, run_key, update
 from toys import (
     DIMS,
     LATENT,
@@ -39,7 +39,6 @@ from toys import (
     small_config,
     table,
     trees_differ,
-    with_fields,
     write_dataset,
 )
 
@@ -84,7 +83,7 @@ def traced_update(method, learner):
     state = jax.eval_shape(lambda: init(methods, learners, config, DIMS))
     state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), state)
     found = influences(
-        lambda state, batch: update(methods, learners, config, state, batch)[0],
+        lambda state, batch: update(methods, learners, config, state, batch, run_key(0))[0],
         state,
         one_batch(config, learner),
     )
@@ -129,9 +128,9 @@ def test_an_update_hands_z_its_slope_and_fresh_keys_around():
     batch = one_batch(config)
     state = TrainState(np.float32(0), np.float32(10), np.int32(0))
     for _ in range(2):
-        state, metrics = update(method, learner, config, state, batch)
+        state, metrics = update(method, learner, config, state, batch, run_key(0))
         assert metrics.keys() == {"a", "b"}
-    update(method, learner, with_fields(config, seed=1), state._replace(step=np.int32(0)), batch)
+    update(method, learner, config, state._replace(step=np.int32(0)), batch, run_key(1))
     assert tuple(state) == (2, 12, 2)
     # z comes from the first context of each task, and from the method's state before its step.
     first = batch.context.reward[:, 0, :LATENT]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from ertrl.cli.common import first_word, output, parse, peek, peek_number, use_threads
 from ertrl.errors import ConfigError
@@ -127,6 +127,10 @@ def train(argv: Sequence[str]) -> None:
         """The paper's text, or what the released code does where that differs: released."""
         use_learner: str = ""
         """Learner in place of the profile's: td3bc or brac."""
+        seeds: str = ""
+        """Several runs instead of one, for example 0-4 or 0,2,7; each is a run of its own."""
+        seeds_in: Literal["auto", "processes", "program"] = "auto"
+        """Seeds as processes side by side (auto: on CPUs) or in one program (auto: elsewhere)."""
         config: Annotated[TrainConfig[M, L], tyro.conf.arg(name="")] = field(default=None)  # ty: ignore
 
     from ertrl import api
@@ -159,15 +163,21 @@ def train(argv: Sequence[str]) -> None:
         kinds = (method.config, get_learner(learner).config)
         command = parse(Start[kinds], f"train {what}", argv[1:], default=default)  # ty: ignore
         assert dataset is not None
-        run = api.start(
-            what,
-            learner,
-            command.config,
-            dataset,
-            profile=profile_label(profile, variant),
-            out=command.out,
-            progress=command.progress,
-        )
+        options = {
+            "profile": profile_label(profile, variant),
+            "out": command.out,
+            "progress": command.progress,
+        }
+        if command.seeds:
+            from ertrl.launch import parse_seeds, train_seeds
+
+            seeds = parse_seeds(command.seeds)
+            runs = train_seeds(
+                what, learner, command.config, dataset, seeds, how=command.seeds_in, **options
+            )
+            _print_several(runs, command.json)
+            return
+        run = api.start(what, learner, command.config, dataset, **options)
     from ertrl.evaluation import summarise
 
     scores = summarise(run.evaluation())
@@ -175,3 +185,17 @@ def train(argv: Sequence[str]) -> None:
     lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
     text = "\n".join([f"{run.path}: normalised return (random 0, expert 100)", *lines])
     output(value, command.json, text)
+
+
+def _print_several(runs: Sequence[Any], as_json: bool) -> None:
+    from ertrl.evaluation import summarise
+
+    scores = [summarise(run.evaluation()) for run in runs]
+    value = {"runs": [str(run.path) for run in runs], "scores": scores}
+    lines = [str(run.path) for run in runs]
+    lines.append(f"normalised return (random 0, expert 100) of {len(runs)} seeds: mean, min, max")
+    for name in scores[0]:
+        of_seeds = [s[name] for s in scores if name in s]
+        mean = sum(of_seeds) / len(of_seeds)
+        lines.append(f"{name:22} {mean:6.1f} {min(of_seeds):6.1f} {max(of_seeds):6.1f}")
+    output(value, as_json, "\n".join(lines))

@@ -72,8 +72,9 @@ def _plain(values: np.ndarray) -> list[Any]:
     """Lists for JSON; float32 in as many digits as it has, NaN as null."""
     if values.dtype == np.float32:
         values = np.array([float(str(v)) for v in values.ravel()]).reshape(values.shape)
-    missing = np.isnan(values)
-    return np.where(missing, None, values).tolist() if missing.any() else values.tolist()
+    plain = values.astype(object)
+    plain[np.isnan(values)] = None
+    return plain.tolist()
 
 
 def references(dataset: Dataset) -> dict[str, list[float]]:
