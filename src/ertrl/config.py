@@ -180,7 +180,7 @@ class CollectConfig:
             )
 
 
-MAY_BE_ZERO = {"seed", "prior_episodes", "random_steps"}
+MAY_BE_ZERO = {"seed", "prior_episodes", "random_steps", "warm_start"}
 
 
 def check_numbers(config: Any, where: str = "") -> None:

@@ -156,7 +156,12 @@ def dual_kl(c_policy: Float[Array, "..."], c_data: Float[Array, "..."]) -> Float
 
     For any c its mean is at most the divergence; the dual critic c is trained to make it tight.
     """
-    return jnp.log(jax.nn.softplus(c_policy) + 1e-8) - jax.nn.softplus(c_data) + 1
+    return log_ratio(c_policy) - jax.nn.softplus(c_data) + 1
+
+
+def log_ratio(c: Float[Array, "..."]) -> Float[Array, "..."]:
+    """BRAC's log g = log softplus(c): where the dual critic is tight, log(pi / beta)."""
+    return jnp.log(jax.nn.softplus(c) + 1e-8)
 
 
 def td3bc_actor(
