@@ -1,11 +1,5 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
-import signal
-import sys
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -15,6 +9,7 @@ from ertrl.data import Dataset, Sampler
 from ertrl.errors import Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
+from ertrl.signals import stop_signals
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.update import TrainState, make_chunk
 
@@ -22,7 +17,7 @@ from ertrl.training.update import TrainState, make_chunk
 def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
     """Train a run to its end, from wherever it stands."""
     references(dataset)  # a scale that cannot be used is better known now than after hours
-    with store.exclusive(run.path), _signals() as stop_signal:
+    with store.exclusive(run.path), stop_signals() as stop_signal:
         _train(run, dataset, progress, stop_signal)
     return run
 
@@ -103,24 +98,3 @@ def _check_weights(state: TrainState, step: int, run: Run) -> None:
         if not np.isfinite(leaf).all():
             name = jax.tree_util.keystr(path)
             raise TrainingDiverged(f"{run.name}: {name} is not finite after update {step}")
-
-
-@contextmanager
-def _signals() -> Generator[list[int]]:
-    """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def note(number, frame):
-        received.append(number)
-        print("stopping after this call; once more stops at once", file=sys.stderr)
-        signal.signal(number, previous[number])
-
-    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
