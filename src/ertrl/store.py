@@ -159,7 +159,7 @@ def map_again(path: Path, dtype: np.dtype | str, shape: tuple[int, ...]) -> np.m
 
 def arrays_to_bytes(arrays: dict[str, np.ndarray]) -> bytes:
     """Serialise named arrays with their dtypes."""
-    return safetensors_save({name: np.ascontiguousarray(x) for name, x in arrays.items()})
+    return safetensors_save({name: np.asarray(x, order="C") for name, x in arrays.items()})
 
 
 def arrays_from_bytes(data: bytes, origin: Path) -> dict[str, np.ndarray]:

@@ -68,8 +68,8 @@ class Collector:
 
     def resume(self, state: sac.SacState, progress: dict[str, np.ndarray]) -> None:
         """Go on from there; the replay goes on by itself."""
-        self.state, self._block = state, int(progress["block"])
-        self._observation, self._age = progress["observation"], progress["age"]
+        self.state, self._block = jax.tree.map(jnp.copy, state), int(progress["block"])
+        self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
         own = {k.removeprefix(SIMULATION): v for k, v in progress.items() if SIMULATION in k}
         self._simulation.restore(own)
 
