@@ -14,6 +14,7 @@ L = TypeVar("L")
 
 def collect(argv: Sequence[str]) -> None:
     """`ertrl collect`."""
+    use_threads(peek_number(argv, "--threads", 0))
     import tyro
 
     from ertrl.config import CollectConfig
@@ -24,7 +25,10 @@ def collect(argv: Sequence[str]) -> None:
 
     @dataclass
     class CollectCommand:
-        """Train behaviour policies for all tasks of a family and record them, poor to expert."""
+        """Train behaviour policies for all tasks of a family and record them, poor to expert.
+
+        A collection that was stopped or killed goes on when the same command is given again.
+        """
 
         config: Annotated[CollectConfig, tyro.conf.arg(name="")]
         profile: str = "laptop"
@@ -35,6 +39,14 @@ def collect(argv: Sequence[str]) -> None:
         """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
         out: Path | None = None
         """Dataset folder; data/FAMILY if not given."""
+        references: Path | None = None
+        """Dataset of the same tasks whose expert returns are to be the upper end of this one's
+        scale, too; for comparing several --style."""
+        dry_run: bool = False
+        """Measure for some seconds and print the time, memory and disk that all of it would take;
+        nothing is written."""
+        threads: int = 0
+        """CPU threads; 0 takes all. With 1, data repeat bit for bit."""
         progress: ProgressStyle = "auto"
         """Bars or lines (auto), JSON lines, or none."""
         json: bool = False
@@ -43,7 +55,7 @@ def collect(argv: Sequence[str]) -> None:
     if family is None:
         parse(CollectCommand, "collect FAMILY", argv, default=CollectCommand(CollectConfig()))
         raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
-    from ertrl.profiles import collect_config
+    from ertrl.profiles import collect_config, family_options
 
     options = make_family(family).options
     variant = peek(argv, "--variant", "paper")
@@ -51,13 +63,22 @@ def collect(argv: Sequence[str]) -> None:
     command = parse(CollectCommand, f"collect {family}", argv[1:], default=default)
     from ertrl import api
 
+    chosen = {
+        **family_options(profile, family, variant),
+        **_family_options(command.option, options),
+    }
+    if command.dry_run:
+        from ertrl.collection import describe_estimate
+
+        value = api.estimate_collection(family, command.out, config=command.config, options=chosen)
+        output(value, command.json, describe_estimate(value))
+        return
     dataset = api.collect(
         family,
         command.out,
-        profile=profile,
-        variant=variant,
         config=command.config,
-        options=_family_options(command.option, options),
+        options=chosen,
+        references=command.references,
         progress=command.progress,
     )
     value = {

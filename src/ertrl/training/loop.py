@@ -1,11 +1,8 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
 import json
-import signal
-import sys
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 import equinox as eqx
 import jax
@@ -18,6 +15,7 @@ from ertrl.data import Dataset, Sampler
 from ertrl.errors import ConfigError, Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
+from ertrl.signals import stop_signals
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.update import TrainState, make_chunk, run_key
 
@@ -40,7 +38,7 @@ def train_together(
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(store.exclusive(run.path))
-        stop_signal = stack.enter_context(_signals())
+        stop_signal = stack.enter_context(stop_signals())
         trainees = []
         for run in runs:
             trainees.append(_Trainee(run, dataset))
@@ -203,24 +201,3 @@ def _check_weights(state: TrainState, step: int, run: Run) -> None:
         if not np.isfinite(leaf).all():
             name = jax.tree_util.keystr(path)
             raise TrainingDiverged(f"{run.name}: {name} is not finite after update {step}")
-
-
-@contextmanager
-def _signals() -> Generator[list[int]]:
-    """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def note(number, frame):
-        received.append(number)
-        print("stopping after this call; once more stops at once", file=sys.stderr)
-        signal.signal(number, previous[number])
-
-    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
