@@ -69,7 +69,7 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
-    learner, config = train_config(profile, dataset.family, method, learner)
+    learner, config = train_config(profile, dataset.family, method, learner, dataset.has_simulator)
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
     return start(method, learner, config, dataset, profile=profile, out=out, progress=progress)
 
@@ -141,7 +141,7 @@ def render(
 
     run = run if isinstance(run, Run) else Run(run)
     dataset = run.open_dataset(data)
-    agent, family = load_agent(run), make_family(dataset.family, **dataset.family_options)
+    agent, family = load_agent(run), dataset.make_family()
     logged = dataset.task(task)
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +12,8 @@ import numpy as np
 
 from ertrl import store
 from ertrl.data import layout
+from ertrl.data.card import write_card
+from ertrl.data.dataset import Dataset
 from ertrl.envs.family import Family
 from ertrl.errors import DataError
 from ertrl.provenance import provenance
@@ -22,7 +26,34 @@ class TaskRecord(NamedTuple):
     group: str
     parameters: tuple[float, ...]
     reference: dict[str, float]
-    """Mean returns of 'expert', 'random' and 'zero' (action)."""
+    """Mean returns of 'expert', 'random' and 'zero' (action), as far as they are known."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What all tasks of a dataset have in common, in the manifest's words."""
+
+    family: str
+    """Name of the family, or of the logs if there is no simulator."""
+    family_options: dict[str, Any]
+    parameter_names: tuple[str, ...]
+    horizon: int
+    observation_dim: int
+    action_dim: int
+    simulator: bool = True
+    """Whether `make_family` can make the family again."""
+
+    @classmethod
+    def of(cls, family: Family) -> "Description":
+        """What a family says of itself."""
+        return cls(
+            family=family.name,
+            family_options=family.options,
+            parameter_names=tuple(family.parameter_names),
+            horizon=family.horizon,
+            observation_dim=family.observation_dim,
+            action_dim=family.action_dim,
+        )
 
 
 class DatasetWriter:
@@ -31,25 +62,32 @@ class DatasetWriter:
     def __init__(
         self,
         path: Path,
-        family: Family,
-        episodes_per_task: int,
+        family: Family | Description,
+        episodes_per_task: int | Mapping[int, int],
     ):
-        """Work in a hidden folder beside the final one."""
+        """Work in a hidden folder beside the final one.
+
+        A number of episodes is for each task of the family; a mapping names tasks and numbers.
+        """
         if path.exists():
             raise DataError(
                 f"{path} already exists. Choose another place, or remove it to collect again."
             )
-        self._path, self._family = path, family
+        if isinstance(family, Family):
+            if isinstance(episodes_per_task, int):
+                episodes_per_task = dict.fromkeys(range(family.n_tasks), episodes_per_task)
+            family = Description.of(family)
+        assert isinstance(episodes_per_task, Mapping)
+        self._path, self._description = path, family
         self._sizes = (family.horizon, family.observation_dim, family.action_dim)
-        tasks = range(family.n_tasks)
         self._work = path.with_name(f".{path.name}.partial")
         self._lock = ExitStack()
         self._lock.enter_context(store.exclusive(path.with_name(f".{path.name}.lock")))
         shutil.rmtree(self._work, ignore_errors=True)
-        self._filled = dict.fromkeys(tasks, 0)
+        self._filled = dict.fromkeys(episodes_per_task, 0)
         self._arrays = {
-            task: {field: self._allocate(task, field, episodes_per_task) for field in layout.FIELDS}
-            for task in tasks
+            task: {field: self._allocate(task, field, episodes) for field in layout.FIELDS}
+            for task, episodes in episodes_per_task.items()
         }
 
     def _allocate(self, task: int, field: str, episodes: int) -> np.memmap:
@@ -89,9 +127,16 @@ class DatasetWriter:
             array[first : first + count] = block[field][good]
         self._filled[task] = first + count
 
-    def seal(self, records: dict[int, TaskRecord], collector: dict[str, Any]) -> None:
-        """Flush, hash, write the manifest and move the folder into place."""
-        horizon, observation_dim, action_dim = self._sizes
+    def seal(
+        self,
+        records: dict[int, TaskRecord],
+        collector: dict[str, Any],
+        imported: dict[str, Any] | None = None,
+    ) -> None:
+        """Flush, hash, write the manifest, move the folder into place and add its card.
+
+        `imported` says where data that was not collected here comes from.
+        """
         tasks = []
         for task, arrays in self._arrays.items():
             if not self._filled[task]:
@@ -114,23 +159,24 @@ class DatasetWriter:
                     "files": files,
                 }
             )
+            store.sync_directory((self._work / layout.file_of(task, "rewards")).parent)
+        store.sync_directory(self._work / "tasks")
         manifest = {
             "kind": layout.KIND,
             "format": layout.FORMAT,
-            "family": self._family.name,
-            "family_options": self._family.options,
-            "parameter_names": list(self._family.parameter_names),
-            "horizon": horizon,
-            "observation_dim": observation_dim,
-            "action_dim": action_dim,
+            **asdict(self._description),
+            "parameter_names": list(self._description.parameter_names),
             "tasks": tasks,
             "collector": collector,
+            **({"imported": imported} if imported else {}),
             "provenance": provenance(),
         }
         store.write_json(self._work / layout.MANIFEST, manifest)
         os.rename(self._work, self._path)
         store.sync_directory(self._path.parent)
         self._release()
+        # Last, because the data counts: it is safe already should drawing the card fail.
+        write_card(Dataset(self._path, verify=False))
 
     @staticmethod
     def _finish(array: np.memmap, file: Path, episodes: int) -> str:

@@ -59,12 +59,17 @@ def collect_config(profile: str, family: str) -> CollectConfig:
 
 
 def train_config(
-    profile: str, family: str, method: str, learner: str | None = None
+    profile: str,
+    family: str,
+    method: str,
+    learner: str | None = None,
+    has_simulator: bool = True,
 ) -> tuple[str, TrainConfig]:
     """How a profile trains a method on a family; also says which learner it uses."""
     learner = learner or get_profile(profile)["learner"]
     method_config = get_method(method).config()
-    shows_dynamics = make_family(family).varies == "dynamics"
+    # Of logs nobody knows what differs between tasks: a context with next states shows both.
+    shows_dynamics = not has_simulator or make_family(family).varies == "dynamics"
     encoder = replace(method_config.encoder, next_observation=shows_dynamics)
     config = TrainConfig(
         method=replace(method_config, encoder=encoder), learner=get_learner(learner).config()

@@ -21,7 +21,8 @@ from ertrl.training.update import TrainState, make_chunk
 
 def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
     """Train a run to its end, from wherever it stands."""
-    references(dataset)  # a scale that cannot be used is better known now than after hours
+    if dataset.has_simulator:
+        references(dataset)  # a scale that cannot be used is better known now than after hours
     with store.exclusive(run.path), _signals() as stop_signal:
         _train(run, dataset, progress, stop_signal)
     return run
@@ -50,8 +51,8 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
             _check_finite(metrics, step, run)
             step += size
             log.write({"kind": "train", "step": step, **_means(metrics)})
-            evaluated = step % config.evaluate_every == 0 or step == config.updates
-            if evaluated:
+            due = step % config.evaluate_every == 0 or step == config.updates
+            if due and dataset.has_simulator:
                 agent = Agent(
                     run.method, run.learner, config, run.dims, state.method, state.learner
                 )
