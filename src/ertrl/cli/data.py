@@ -69,6 +69,7 @@ def _print(summary: dict[str, Any]) -> None:
     """Colours and borders on a terminal, plain columns elsewhere."""
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from ertrl.data.card import GROUP_HEAD, checkpoint_rows, group_rows, task_head, task_rows
@@ -80,15 +81,16 @@ def _print(summary: dict[str, Any]) -> None:
     def show(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table = Table(box=box.SIMPLE_HEAD if on_terminal else None, title=None)
         for i, name in enumerate(head):
-            table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
+            words = i == 0 or name == "group"
+            table.add_column(name, justify="left" if words else "right", no_wrap=True)
         for row in rows:
             table.add_row(*row)
         console.print(f"\n[bold]{title}[/bold]")
         console.print(table)
 
-    console.print(f"[bold]{summary['dataset']}[/bold]")
+    console.print(f"[bold]{escape(summary['dataset'])}[/bold]")
     for name, value in facts(summary).items():
-        console.print(f"  [dim]{name:26}[/dim]{value}", markup=True)
+        console.print(f"  [dim]{escape(name):26}[/dim]{escape(value)}")
     show("Mean return of an episode", GROUP_HEAD, group_rows(summary))
     show(
         "By checkpoint: mean over tasks (lowest to highest task)",

@@ -149,7 +149,7 @@ def task_rows(summary: dict[str, Any]) -> list[tuple[str, ...]]:
         (
             str(task["task"]),
             task["group"],
-            *(f"{value:.4g}" for value in task["parameters"].values()),
+            *(f"{round(value, 9):.4g}" for value in task["parameters"].values()),
             f"{task['episodes']:,}",
             f"{task['transitions']:,}",
             f"{task['mean_return']:.1f}",
@@ -228,12 +228,19 @@ def _panel(panel: Any, group: dict[str, Any]) -> None:
     low, high = [p["lowest_task"] for p in points], [p["highest_task"] for p in points]
     marker = "o" if len(points) < 3 else ""
     if len(points) > 1:
-        panel.fill_between(x, low, high, color=COLOUR, alpha=0.15, linewidth=0, label="all tasks")
+        panel.fill_between(
+            x, low, high, color=COLOUR, alpha=0.15, linewidth=0, label="lowest to highest task"
+        )
     else:
-        panel.vlines(x, low, high, color=COLOUR, alpha=0.3, linewidth=4, label="all tasks")
-    panel.plot(x, [p["mean_return"] for p in points], color=COLOUR, marker=marker, label="mean")
+        panel.vlines(
+            x, low, high, color=COLOUR, alpha=0.3, linewidth=4, label="lowest to highest task"
+        )
+    panel.plot(
+        x, [p["mean_return"] for p in points], color=COLOUR, marker=marker, label="mean over tasks"
+    )
     dashes = {"expert": "--", "random": ":", "zero": "-."}
+    words = {"expert": "expert", "random": "random actions", "zero": "no action"}
     for kind, value in group["reference"].items():
-        panel.axhline(value, color=MUTED, linewidth=1, linestyle=dashes[kind], label=kind)
+        panel.axhline(value, color=MUTED, linewidth=1, linestyle=dashes[kind], label=words[kind])
     panel.set_xlabel("updates of the behaviour policy" if by_updates else "checkpoint")
     panel.xaxis.get_major_locator().set_params(integer=True, nbins=4)

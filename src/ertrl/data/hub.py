@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ertrl import store
 from ertrl.data import layout
@@ -16,7 +15,7 @@ from ertrl.plugins import require
 
 
 def push(dataset: Dataset, repository: str, *, private: bool = False) -> str:
-    """Upload a dataset as one commit, its card included; returns where it is."""
+    """Upload a dataset, its card included; returns the address of the (last) commit."""
     hub = require("huggingface_hub", "hub")
     dataset.verify()
     if not (dataset.path / CARD).exists():
@@ -46,18 +45,23 @@ def pull(repository: str, out: str | Path, *, revision: str | None = None) -> Da
         raise DataError(f"{out} already exists. Choose another place, or remove it.")
     work, lock = (out.with_name(f".{out.name}.{end}") for end in ("pull", "lock"))
     with store.exclusive(lock):
-        with _explained(f"{repository} could not be downloaded"):
-            hub.snapshot_download(
-                repository,
-                repo_type="dataset",
-                revision=revision,
-                local_dir=work,
-                allow_patterns=[layout.MANIFEST, CARD, PICTURE, "tasks/*.npy"],
-            )
-        _check(work, repository)
-        os.rename(work, out)
-        store.sync_directory(out.parent)
-        shutil.rmtree(lock, ignore_errors=True)
+        try:
+            with _explained(f"{repository} could not be downloaded"):
+                # A fixed commit: asked for a branch without a network, the library would take what
+                # an interrupted download left for the whole.
+                commit = hub.HfApi().dataset_info(repository, revision=revision).sha
+                hub.snapshot_download(
+                    repository,
+                    repo_type="dataset",
+                    revision=commit,
+                    local_dir=work,
+                    allow_patterns=[layout.MANIFEST, CARD, PICTURE, "tasks/*.npy"],
+                )
+            _check(work, repository)
+            os.rename(work, out)
+            store.sync_directory(out.parent)
+        finally:
+            shutil.rmtree(lock, ignore_errors=True)
     return Dataset(out, verify=False)
 
 
@@ -95,8 +99,8 @@ def _explained(what: str) -> Generator[None]:
     try:
         yield
     except Exception as error:  # their kinds differ between versions of the library
-        words: Any = str(error).strip().splitlines() or [type(error).__name__]
+        words = " ".join(str(error).split())[:300] or type(error).__name__
         raise DataError(
-            f"{what}: {words[0]} Check the name (USER/NAME), the network and your login "
+            f"{what}: {words} Check the name (USER/NAME), the network and your login "
             "(`hf auth login`)."
         ) from None

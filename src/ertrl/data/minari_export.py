@@ -124,4 +124,5 @@ def _buffers(data: TaskData) -> Iterator[Any]:
             rewards=np.asarray(data.rewards[episode, :length]),
             terminations=ends[0],
             truncations=ends[1],
+            infos={},
         )
