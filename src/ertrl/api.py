@@ -5,15 +5,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import rng, store
+from ertrl import rng
 from ertrl.collection import collect as collect_dataset
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
+from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent, references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
-from ertrl.profiles import collect_config, train_config
+from ertrl.profiles import (
+    DEFAULT_VARIANT,
+    collect_config,
+    family_options,
+    profile_label,
+    train_config,
+)
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, train_run
 
@@ -23,17 +29,19 @@ def collect(
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     config: CollectConfig | None = None,
     options: Mapping[str, Any] | None = None,
     progress: ProgressStyle = "auto",
 ) -> Dataset:
     """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
 
-    Settings come from the profile unless `config` gives them all; `options` choose a variant of
-    the family. A dataset that is already there with the same settings is opened instead.
+    Settings come from the profile and its variant unless `config` gives them all; `options` choose
+    a variant of the family and win over the profile's. A dataset that is already there with the
+    same settings is opened instead.
     """
-    made = make_family(family, **(options or {}))
-    config = config or collect_config(profile, family)
+    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
+    config = config or collect_config(profile, family, variant)
     path = Path(out) if out is not None else Path("data") / family
     if not path.exists():
         dataset = collect_dataset(made, config, path, progress)
@@ -57,6 +65,7 @@ def train(
     data: str | Path | Dataset,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     learner: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
@@ -69,9 +78,12 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
-    learner, config = train_config(profile, dataset.family, method, learner, dataset.has_simulator)
+    learner, config = train_config(
+        profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
+    )
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
-    return start(method, learner, config, dataset, profile=profile, out=out, progress=progress)
+    label = profile_label(profile, variant)
+    return start(method, learner, config, dataset, profile=label, out=out, progress=progress)
 
 
 def start(
@@ -84,7 +96,7 @@ def start(
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
 ) -> Run:
-    """Train with a complete configuration."""
+    """Train with a complete configuration; `profile` is a note of where it comes from."""
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress)
 
@@ -106,7 +118,7 @@ def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
 
 def evaluate(
     run: str | Path | Run,
-    protocols: Sequence[str] = tuple(PROTOCOLS),
+    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
     *,
     data: str | Path | None = None,
     step: int | None = None,
@@ -120,7 +132,6 @@ def evaluate(
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
     step = run.latest_checkpoint() if step is None else step
-    known: dict[str, Any] = {}
     if step in run.evaluation_steps():
         known = run.evaluation(step)
         if set(protocols) <= known["protocols"].keys():
@@ -128,9 +139,7 @@ def evaluate(
     dataset = run.open_dataset(data)
     agent = load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
-    result["protocols"] = {**known.get("protocols", {}), **result["protocols"]}
-    store.write_json(run.evaluation_path(step), result)
-    return result
+    return run.add_evaluation(result)
 
 
 def render(

@@ -29,6 +29,8 @@ def collect(argv: Sequence[str]) -> None:
         config: Annotated[CollectConfig, tyro.conf.arg(name="")]
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
+        variant: str = "paper"
+        """The paper's text, or what the released code does where that differs: released."""
         option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
         """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
         out: Path | None = None
@@ -44,13 +46,16 @@ def collect(argv: Sequence[str]) -> None:
     from ertrl.profiles import collect_config
 
     options = make_family(family).options
-    default = CollectCommand(collect_config(profile, family), profile)
+    variant = peek(argv, "--variant", "paper")
+    default = CollectCommand(collect_config(profile, family, variant), profile, variant)
     command = parse(CollectCommand, f"collect {family}", argv[1:], default=default)
     from ertrl import api
 
     dataset = api.collect(
         family,
         command.out,
+        profile=profile,
+        variant=variant,
         config=command.config,
         options=_family_options(command.option, options),
         progress=command.progress,
@@ -118,6 +123,8 @@ def train(argv: Sequence[str]) -> None:
 
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
+        variant: str = "paper"
+        """The paper's text, or what the released code does where that differs: released."""
         use_learner: str = ""
         """Learner in place of the profile's: td3bc or brac."""
         config: Annotated[TrainConfig[M, L], tyro.conf.arg(name="")] = field(default=None)  # ty: ignore
@@ -134,7 +141,7 @@ def train(argv: Sequence[str]) -> None:
         from ertrl.data import Dataset
         from ertrl.learners import get_learner
         from ertrl.methods import get_method
-        from ertrl.profiles import train_config
+        from ertrl.profiles import profile_label, train_config
 
         method = get_method(what)
         profile = peek(argv, "--profile", "laptop")
@@ -145,9 +152,12 @@ def train(argv: Sequence[str]) -> None:
         dataset = Dataset(data) if data else None
         family = dataset.family if dataset else "point-robot"
         chosen = peek(argv, "--use-learner", "") or None
+        variant = peek(argv, "--variant", "paper")
         simulated = dataset is None or dataset.has_simulator
-        learner, config = train_config(profile, family, what, chosen, simulated)
-        default = Start(profile=profile, use_learner=learner, config=config)
+        learner, config = train_config(
+            profile, family, what, chosen, variant, has_simulator=simulated
+        )
+        default = Start(profile=profile, variant=variant, use_learner=learner, config=config)
         kinds = (method.config, get_learner(learner).config)
         command = parse(Start[kinds], f"train {what}", argv[1:], default=default)  # ty: ignore
         assert dataset is not None
@@ -156,7 +166,7 @@ def train(argv: Sequence[str]) -> None:
             learner,
             command.config,
             dataset,
-            profile=profile,
+            profile=profile_label(profile, variant),
             out=command.out,
             progress=command.progress,
         )

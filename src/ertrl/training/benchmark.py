@@ -103,7 +103,7 @@ def peak_program():
 def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float) -> dict[str, Any]:
     """Updates/s, FLOP/s and fraction of the matrix-product peak, measured in turns."""
     made = make_family(family)
-    dims = Dims(made.observation_dim, made.action_dim)
+    dims = Dims(made.observation_dim, made.action_dim, len(made.split.train))
     peak_call, peak_flops = peak_program()
     results = {}
     for name in methods:

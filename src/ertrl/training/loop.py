@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from ertrl import store
+from ertrl.config import TrainConfig
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
@@ -33,6 +34,8 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
     state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
     step = int(state.step)
     log = MetricsLog(run, log_bytes)
+    if _evaluation_due(config, step) and not _logged_evaluation(run, step):
+        _evaluate(run, dataset, state, log)  # it was killed while it evaluated
     sampler = Sampler(
         dataset, config.sampling, run.learner.extra_batches(config.learner), config.seed
     )
@@ -51,22 +54,13 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
             _check_finite(metrics, step, run)
             step += size
             log.write({"kind": "train", "step": step, **_means(metrics)})
-            due = step % config.evaluate_every == 0 or step == config.updates
-            if due and dataset.has_simulator:
-                agent = Agent(
-                    run.method, run.learner, config, run.dims, state.method, state.learner
-                )
-                result = evaluate_agent(agent, dataset, step=step, run=run.name)
-                store.write_json(run.evaluation_path(step), result)
-                scores = summarise(result)
-                log.write({"kind": "evaluation", "step": step, **scores})
-                note = ", ".join(
-                    f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
-                )
-            stopping = bool(stop_signal)
-            if step % config.checkpoint_every == 0 or step == config.updates or stopping:
+            evaluating, stopping = _evaluation_due(config, step), bool(stop_signal)
+            if evaluating or step % config.checkpoint_every == 0 or stopping:
                 _check_weights(state, step, run)
                 run.save(state, log)
+            if evaluating:
+                note = _evaluate(run, dataset, state, log)
+                stopping = bool(stop_signal)
             meter.update(step, note)
             if stopping and step < config.updates:
                 log.close()
@@ -76,6 +70,28 @@ def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: lis
                     stop_signal[0],
                 )
     log.close()
+
+
+def _evaluation_due(config: TrainConfig, step: int) -> bool:
+    return step == config.updates or (step > 0 and step % config.evaluate_every == 0)
+
+
+def _logged_evaluation(run: Run, step: int) -> bool:
+    lines = run.metrics()
+    return bool(lines) and (lines[-1]["kind"], lines[-1]["step"]) == ("evaluation", step)
+
+
+def _evaluate(run: Run, dataset: Dataset, state: TrainState, log: MetricsLog) -> str:
+    """Evaluate a state that is already saved, and log it; returns what the meter shows."""
+    if not dataset.has_simulator:
+        return ""  # logs alone: there is nothing to measure a return in
+    step = int(state.step)
+    agent = Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
+    result = run.add_evaluation(evaluate_agent(agent, dataset, step=step, run=run.name))
+    scores = summarise(result)
+    log.write({"kind": "evaluation", "step": step, **scores})
+    run.save(state, log)  # once more: the checkpoint vouches for the log up to this line
+    return ", ".join(f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k)
 
 
 def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:

@@ -47,7 +47,10 @@ def update(
     key = jax.random.fold_in(rng.key(config.seed, "update"), state.step)
     method_key, learner_key = jax.random.split(key)
     first = Context(*(x[:, 0] for x in batch.context))
-    z = method.encode(config.method, state.method, first)
+    if method.draw:
+        z = method.draw(config.method, state.method, first, method_key)
+    else:
+        z = method.encode(config.method, state.method, first)
     learned = learner.update(config.learner, state.learner, batch.rl, batch.more_rl, z, learner_key)
     method_state, metrics = method.update(
         config.method, state.method, batch, learned.z_gradient, method_key
