@@ -114,11 +114,15 @@ def test_every_data_command_explains_itself(capsys, command):
 def test_facts_show_what_collectors_add(tiny_dataset):
     """Collectors may say more of themselves; long lists stay in the JSON."""
     summary = describe(tiny_dataset)
-    extra = {"policy_distance": {"train": 0.123456}, "style": 2.0, "curves": list(range(99))}
+    extra = {
+        "policy_distance": {"train": 0.123456},
+        "style": {"strength": 2.0, "directions": None},
+        "curves": list(range(99)),
+    }
     shown = facts(summary | {"collector": summary["collector"] | extra})
     assert shown["policy distance, train"] == "0.1235"
-    assert shown["style"] == "2"
-    assert "curves" not in shown
+    assert shown["style, strength"] == "2"
+    assert not {"curves", "style, directions"} & shown.keys()
 
 
 # --- the card ---

@@ -128,6 +128,8 @@ def _flat(name: str, value: Any) -> dict[str, str]:
         return {
             k: v for key, inner in value.items() for k, v in _flat(f"{name}, {key}", inner).items()
         }
+    if value is None:
+        return {}
     if isinstance(value, list):
         return {} if len(value) > 8 else {name: ", ".join(map(number, value))}
     return {name: number(value)}
