@@ -1,5 +1,6 @@
 """`ertrl data info`, the dataset card, and what a crash leaves behind."""
 
+import itertools
 import json
 import os
 import shutil
@@ -26,10 +27,11 @@ def copy(tiny_dataset, tmp_path):
     return shutil.copytree(tiny_dataset.path, tmp_path / "copy")
 
 
-def write_small(path):
-    """Two tasks, one episode each."""
-    writer = DatasetWriter(path, Description("small", {}, (), 4, 3, 2), {0: 1, 1: 1})
-    for task in (0, 1):
+def write_small(path, checkpoints=(0,)):
+    """Two tasks, one episode of each checkpoint."""
+    episodes = dict.fromkeys((0, 1), len(checkpoints))
+    writer = DatasetWriter(path, Description("small", {}, (), 4, 3, 2), episodes)
+    for task, checkpoint in itertools.product(episodes, checkpoints):
         writer.add(
             task,
             Episodes(
@@ -41,7 +43,7 @@ def write_small(path):
                 truncated=np.array([True]),
                 diverged=np.array([False]),
             ),
-            checkpoint=0,
+            checkpoint,
         )
     records = {task: TaskRecord("train", (), {}) for task in (0, 1)}
     writer.seal(records, {"name": "hand", "config": {}, "curve": []})
@@ -142,6 +144,14 @@ def test_the_card_is_what_the_hub_expects(tiny_dataset):
     assert (tiny_dataset.path / "learning-curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_one_policy_has_no_learning_curve(tmp_path):
+    write_small(tmp_path / "data")
+    assert "learning-curve" not in (tmp_path / "data" / "README.md").read_text()
+    assert not (tmp_path / "data" / "learning-curve.png").exists()
+    write_small(tmp_path / "other", checkpoints=(0, 1))
+    assert (tmp_path / "other" / "learning-curve.png").exists()
+
+
 def test_equal_datasets_get_equal_cards(tiny_dataset, copy):
     names = ("README.md", "learning-curve.png")
     for name in names:
@@ -165,7 +175,7 @@ def test_a_card_that_cannot_be_drawn_costs_no_data(tmp_path, monkeypatch):
 
     monkeypatch.setattr(card_module, "draw", breaks)
     with pytest.raises(OSError, match="No space left"):
-        write_small(tmp_path / "data")
+        write_small(tmp_path / "data", checkpoints=(0, 1))
     assert Dataset(tmp_path / "data").verify() == 15
     assert [p.name for p in tmp_path.iterdir()] == ["data"]
 

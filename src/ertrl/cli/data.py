@@ -114,11 +114,8 @@ def card(argv: Sequence[str]) -> None:
     """`ertrl data card`."""
     command = parse(CardCommand, "data card", argv, config=_positional())
     from ertrl.data import Dataset, write_card
-    from ertrl.data.card import CARD, PICTURE
 
-    dataset = Dataset(command.dataset)
-    write_card(dataset)
-    files = [str(dataset.path / name) for name in (CARD, PICTURE)]
+    files = [str(path) for path in write_card(Dataset(command.dataset))]
     output({"card": files}, command.json, f"wrote {' and '.join(files)}")
 
 

@@ -6,6 +6,7 @@ fingerprint depends on it, and nothing reads it back. Equal datasets get equal c
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 from ertrl import store
@@ -25,12 +26,16 @@ SIZES = (("n<1K", 1e3), ("1K<n<10K", 1e4), ("10K<n<100K", 1e5), ("100K<n<1M", 1e
 """The Hub's words for the number of rows."""
 
 
-def write_card(dataset: Dataset) -> None:
-    """Write or renew the card of a dataset."""
+def write_card(dataset: Dataset) -> list[Path]:
+    """Write or renew the card of a dataset; returns its files."""
     store.sweep(dataset.path)
     summary = describe(dataset)
-    store.write_bytes(dataset.path / PICTURE, draw(summary))
-    store.write_bytes(dataset.path / CARD, text(summary).encode())
+    parts = {CARD: text(summary).encode()}
+    if _learned(summary):
+        parts[PICTURE] = draw(summary)
+    for name, content in parts.items():
+        store.write_bytes(dataset.path / name, content)
+    return [dataset.path / name for name in parts]
 
 
 def text(summary: dict[str, Any]) -> str:
@@ -39,7 +44,7 @@ def text(summary: dict[str, Any]) -> str:
     parts = [
         front_matter(summary),
         f"# {title(summary)}\n\n{_introduction(summary)}",
-        f"![Mean return of the behaviour policies at each checkpoint]({PICTURE})",
+        *([f"![Return of the behaviour policies]({PICTURE})"] if _learned(summary) else []),
         "## Facts\n\n" + table(("", ""), [(k, _code(k, v)) for k, v in facts(summary).items()]),
         "## Returns\n\nMean over tasks of the undiscounted return of an episode. Expert is the "
         "final behaviour policy without noise, random acts uniformly, zero does not act: they "
@@ -81,12 +86,18 @@ def front_matter(summary: dict[str, Any]) -> str:
 
 def _introduction(summary: dict[str, Any]) -> str:
     number = max(len(group["checkpoints"]) for group in summary["groups"].values())
-    who = f"{number} checkpoints of" if number > 1 else "one checkpoint of"
+    who = (
+        f" collected by {number} checkpoints of each task's behaviour policy," if number > 1 else ""
+    )
     return (
         f"{summary['transitions']:,} logged transitions ({summary['episodes']:,} episodes) of "
-        f"{len(summary['tasks'])} related tasks, collected by {who} each task's behaviour policy, "
-        "for offline meta-reinforcement learning."
+        f"{len(summary['tasks'])} related tasks,{who} for offline meta-reinforcement learning."
     )
+
+
+def _learned(summary: dict[str, Any]) -> bool:
+    """Whether there is a curve to draw: logs of one policy have none."""
+    return any(len(group["checkpoints"]) > 1 for group in summary["groups"].values())
 
 
 def _code(name: str, value: str) -> str:
@@ -225,19 +236,13 @@ def _panel(panel: Any, group: dict[str, Any]) -> None:
     points = group["checkpoints"]
     by_updates = all(p["updates"] is not None for p in points)
     x = [p["updates"] if by_updates else p["checkpoint"] for p in points]
-    low, high = [p["lowest_task"] for p in points], [p["highest_task"] for p in points]
-    marker = "o" if len(points) < 3 else ""
-    if len(points) > 1:
-        panel.fill_between(
-            x, low, high, color=COLOUR, alpha=0.15, linewidth=0, label="lowest to highest task"
-        )
-    else:
-        panel.vlines(
-            x, low, high, color=COLOUR, alpha=0.3, linewidth=4, label="lowest to highest task"
-        )
-    panel.plot(
-        x, [p["mean_return"] for p in points], color=COLOUR, marker=marker, label="mean over tasks"
+    low, mean, high = (
+        [p[name] for p in points] for name in ("lowest_task", "mean_return", "highest_task")
     )
+    shade = {"color": COLOUR, "alpha": 0.15, "linewidth": 0}
+    panel.fill_between(x, low, high, label="lowest to highest task", **shade)
+    # A dot each, or a group with a single checkpoint would show nothing.
+    panel.plot(x, mean, color=COLOUR, marker="o", markersize=3, label="mean over tasks")
     dashes = {"expert": "--", "random": ":", "zero": "-."}
     words = {"expert": "expert", "random": "random actions", "zero": "no action"}
     for kind, value in group["reference"].items():
