@@ -116,7 +116,9 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
-    learner, config = train_config(profile, dataset.family, method, learner, variant)
+    learner, config = train_config(
+        profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
+    )
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
     label = profile_label(profile, variant)
     return start(method, learner, config, dataset, profile=label, out=out, progress=progress)
@@ -186,7 +188,7 @@ def render(
 
     run = run if isinstance(run, Run) else Run(run)
     dataset = run.open_dataset(data)
-    agent, family = load_agent(run), make_family(dataset.family, **dataset.family_options)
+    agent, family = load_agent(run), dataset.make_family()
     logged = dataset.task(task)
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)

@@ -7,7 +7,6 @@ import numpy as np
 
 from ertrl.config import to_json
 from ertrl.data import Dataset
-from ertrl.envs import make_family
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
@@ -41,7 +40,7 @@ def evaluate_agent(
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
-    family = make_family(dataset.family, **dataset.family_options)
+    family = dataset.make_family()
     config = agent.config.evaluation
     z0 = prior(agent, dataset)
     measured = {}
