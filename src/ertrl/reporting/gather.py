@@ -5,8 +5,9 @@ protocols; anything else is refused. Runs that differ in nothing but their seed 
 are averaged. What is missing stays missing.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import numpy as np
 
 from ertrl.config import fingerprint, to_json
 from ertrl.envs.family import GROUPS
-from ertrl.errors import ReportError
-from ertrl.evaluation import PROTOCOLS, normalise
+from ertrl.errors import ConfigError, ReportError
+from ertrl.evaluation import PROTOCOLS, mean_of_measured, missing_repeats, normalise
+from ertrl.profiles import train_config
 from ertrl.training import Run
 
 GROUP_ORDER = (*GROUPS, "test-extreme")
@@ -36,6 +38,8 @@ class SeedRun:
 
     run: Run
     evaluations: dict[int, Evaluation]
+    probes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Updates -> what z was found to know."""
 
     @property
     def seed(self) -> int:
@@ -116,12 +120,31 @@ class FamilyResults:
         *,
         normalised: bool = True,
     ) -> np.ndarray | None:
-        """Mean over repeats per task; None if that was not measured."""
-        measured = run.evaluations.get(step, {}).get("protocols", {}).get(protocol)
-        if measured is None:
+        """Mean over repeats per task, NaN where all diverged; None if that was not measured."""
+        found = self.measured(run, protocol, "returns", step)
+        if found is None:
             return None
-        returns = np.asarray(measured["returns"], np.float64).mean(axis=1)
+        returns = mean_of_measured(found, axis=1)
         return normalise(returns, self.references) if normalised else returns
+
+    def measured(self, run: SeedRun, protocol: str, name: str, step: int) -> np.ndarray | None:
+        """Anything a protocol measured [task, repeat, ...]; None if it did not.
+
+        The oracle is looked up like a protocol.
+        """
+        evaluation = run.evaluations.get(step, {})
+        found = {**evaluation.get("protocols", {}), "oracle": evaluation.get("oracle", {})}
+        values = found.get(protocol, {}).get(name)
+        return None if values is None else np.asarray(values, np.float64)
+
+    def curve(self, run: SeedRun, protocol: str, step: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Normalised return [task, horizon] as the context grows, and its mean size [horizon]."""
+        returns = self.measured(run, protocol, "curve_returns", step)
+        context = self.measured(run, protocol, "curve_context", step)
+        if returns is None or context is None:
+            return None
+        means = mean_of_measured(returns, axis=1)
+        return normalise(means, self.references), context.mean(axis=(0, 1))
 
     def score(
         self,
@@ -134,7 +157,10 @@ class FamilyResults:
     ) -> float | None:
         """Mean over the tasks of a group; None if that was not measured."""
         returns = self.task_returns(run, protocol, step, normalised=normalised)
-        return None if returns is None else float(returns[self.rows[group]].mean())
+        if returns is None:
+            return None
+        mean = float(mean_of_measured(returns[self.rows[group]]))
+        return None if np.isnan(mean) else mean
 
     def scores(
         self,
@@ -154,10 +180,16 @@ class FamilyResults:
         return {seed: score for seed, score in found.items() if score is not None}
 
     def seeds_by_tasks(self, variant: Variant, protocol: str, group: str) -> np.ndarray:
-        """Normalised returns [seeds, tasks of the group]; empty where nothing was measured."""
-        found = [self.task_returns(run, protocol, variant.step) for run in variant.runs]
+        """Normalised returns [seeds, tasks of the group]; empty where nothing was measured.
+
+        A task that diverged in all repeats of any run is left out of all, to compare like with
+        like.
+        """
         rows = self.rows[group]
-        kept = [returns[rows] for returns in found if returns is not None]
+        every = [self.task_returns(r, protocol, v.step) for v in self.variants for r in v.runs]
+        whole = np.all([~np.isnan(e[rows]) for e in every if e is not None], axis=0)
+        found = [self.task_returns(run, protocol, variant.step) for run in variant.runs]
+        kept = [returns[rows][whole] for returns in found if returns is not None]
         return np.stack(kept) if kept else np.empty((0, len(rows)))
 
     def anchor(self, name: str, group: str, *, normalised: bool = True) -> float:
@@ -188,7 +220,8 @@ def gather(runs: Sequence[str | Path | Run]) -> Results:
     families: dict[str, list[SeedRun]] = {}
     for run in opened:
         evaluations = {step: run.evaluation(step) for step in run.evaluation_steps()}
-        families.setdefault(run.family, []).append(SeedRun(run, evaluations))
+        probes = {step: run.probes(step) for step in run.probe_steps()}
+        families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
     results = tuple(_family(name, members) for name, members in families.items())
     return Results(results, tuple(note for family in results for note in _notes(family)))
 
@@ -298,25 +331,48 @@ def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
                 )
         seeds.append(member)
     groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
-    labels = _labels([_identity(group[0]) for group in groups])
+    labels = _labels([_identity(g[0]) for g in groups], [_usual(g[0]) for g in groups])
     return tuple(Variant(label, tuple(g)) for label, g in zip(labels, groups, strict=True))
 
 
-def _labels(identities: list[dict[str, Any]]) -> list[str]:
-    """The method's name, and as much of the configuration as it takes to tell variants apart."""
+def _usual(member: SeedRun) -> dict[str, Any]:
+    """The settings that the run's profile would have given it; nothing, where it had none."""
+    spec = member.run.spec
+    try:
+        _, config = train_config(
+            spec["profile"], member.run.family, spec["method"], spec["learner"]
+        )
+    except ConfigError:
+        return {}
+    return _flat(to_json(config))
+
+
+def _labels(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:
+    """The method's name, and as much of the configuration as it takes to tell variants apart.
+
+    The variant that is as its profile has it needs no more than its name.
+    """
+    short, full = _told(identities, usual), _told(identities, [{}] * len(identities))
+    return [f if short.count(s) > 1 else s for s, f in zip(short, full, strict=True)]
+
+
+def _told(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:
     learners = {identity["by"] for identity in identities}
     labels = []
-    for identity in identities:
+    for identity, expected in zip(identities, usual, strict=True):
         kind = (identity["name"], identity["by"])
         alike = [other for other in identities if (other["name"], other["by"]) == kind]
         telling = [
-            key for key in identity if any(other.get(key) != identity[key] for other in alike)
+            key
+            for key, value in identity.items()
+            if any(other.get(key) != value for other in alike)
+            and (key not in expected or expected[key] != value)
         ]
         label = identity["name"].upper()
         if len(learners) > 1:
             label += f" + {identity['by']}"
         if telling:
-            told = ", ".join(f"{key.split('.')[-1]} {identity[key]}" for key in telling)
+            told = ", ".join(f"{key.split('.')[-1]}={json.dumps(identity[key])}" for key in telling)
             label += f" ({told})"
         labels.append(label)
     return labels
@@ -334,6 +390,15 @@ def _notes(family: FamilyResults) -> list[str]:
                 notes.append(
                     f"{family.family}, {variant.label}, seed {member.seed} was evaluated {where}; "
                     f"the tables show update {variant.step} without it."
+                )
+            for protocol, count in missing_repeats(
+                member.evaluations.get(variant.step, {})
+            ).items():
+                total = len(family.tasks) * family.settings["repeats"]
+                notes.append(
+                    f"{family.family}, {variant.label}, seed {member.seed}: {count} of {total} "
+                    f"repeats with {protocol} context are missing, because their simulation "
+                    "diverged; means are over the others."
                 )
         if not variant.step:
             notes.append(f"{family.family}, {variant.label} has not been evaluated yet.")

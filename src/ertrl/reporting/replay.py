@@ -115,18 +115,6 @@ def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
     return np.stack(codes)
 
 
-def principal_plane(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre, two axes [2, Z] and the share of variance of each, from points [N, Z]."""
-    centre = codes.mean(axis=0)
-    _, singular, axes = np.linalg.svd(codes - centre, full_matrices=False)
-    axes = axes[:2]
-    # A singular vector's sign is arbitrary; fix it, so that equal data give equal pictures.
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    axes = axes * np.where(largest < 0, -1.0, 1.0)
-    total = max(float((singular**2).sum()), 1e-12)
-    return centre, axes, singular[:2] ** 2 / total
-
-
 def latent_shift(offline: np.ndarray, online: np.ndarray) -> float:
     """Distance between a task's z from offline [T, C, Z] and from online [T, Z] context.
 
