@@ -5,7 +5,6 @@ protocols; anything else is refused. Runs that differ in nothing but their seed 
 are averaged. What is missing stays missing.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,20 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ertrl.config import fingerprint, to_json
+from ertrl.config import fingerprint
+from ertrl.data import Dataset
 from ertrl.envs.family import GROUPS
-from ertrl.errors import ConfigError, ReportError
+from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS, mean_of_measured, missing_repeats, normalise
-from ertrl.profiles import train_config
+from ertrl.reporting.naming import identity, names, usual
 from ertrl.training import Run
 
 GROUP_ORDER = (*GROUPS, "test-extreme")
 
 ANCHORS = {"expert": "expert", "zero": "zero action", "random": "random"}
 """Rows that need no learning, as the dataset's references name them."""
-
-WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
-"""Settings in which runs of one variant may differ."""
 
 Evaluation = dict[str, Any]
 
@@ -214,15 +211,20 @@ class Results:
         return list(dict.fromkeys(v.label for f in self.families for v in f.variants))
 
 
-def gather(runs: Sequence[str | Path | Run]) -> Results:
-    """Read runs, refuse what cannot be compared, and sort the rest."""
+def gather(runs: Sequence[str | Path | Run], data: Sequence[str | Path] = ()) -> Results:
+    """Read runs, refuse what cannot be compared, and sort the rest.
+
+    `data` are dataset folders that have moved; they are looked at only to tell datasets of one
+    family apart.
+    """
     opened = open_runs(runs)
     families: dict[str, list[SeedRun]] = {}
     for run in opened:
         evaluations = {step: run.evaluation(step) for step in run.evaluation_steps()}
         probes = {step: run.probes(step) for step in run.probe_steps()}
         families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
-    results = tuple(_family(name, members) for name, members in families.items())
+    apart = [_apart(name, members, data) for name, members in families.items()]
+    results = tuple(_family(name, m) for part in apart for name, m in part.items())
     return Results(results, tuple(note for family in results for note in _notes(family)))
 
 
@@ -241,6 +243,33 @@ def open_runs(runs: Sequence[str | Path | Run]) -> list[Run]:
     if not opened:
         raise ReportError("a report needs at least one run; make one with `ertrl train`")
     return list(opened.values())
+
+
+def _apart(
+    name: str, members: list[SeedRun], data: Sequence[str | Path]
+) -> dict[str, list[SeedRun]]:
+    """Datasets of one family that differ in the strength of `style` are families of their own."""
+    by_data: dict[str, list[SeedRun]] = {}
+    for member in members:
+        by_data.setdefault(member.run.spec["dataset"], []).append(member)
+    if len(by_data) == 1:
+        return {name: members}
+    styles = {}
+    for content, part in by_data.items():
+        for place in (part[0].run.spec["dataset_path"], *data):
+            if (Path(place) / "manifest.json").exists():
+                dataset = Dataset(place, verify=False)
+                if dataset.fingerprint == content:
+                    styles[content] = style_of(dataset)
+    if len(styles) < len(by_data) or len(set(styles.values())) < len(by_data):
+        return {name: members}  # what they differ in is something else, or unknown: not comparable
+    order = sorted(by_data, key=lambda content: styles[content])
+    return {f"{name} (style={styles[content]:g})": by_data[content] for content in order}
+
+
+def style_of(dataset: Dataset) -> float:
+    """How strongly each behaviour policy was pulled in a direction of its own."""
+    return float(dataset.manifest["collector"].get("config", {}).get("style", 0.0))
 
 
 def _family(name: str, members: list[SeedRun]) -> FamilyResults:
@@ -301,28 +330,13 @@ def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) ->
     )
 
 
-# --- variants and their names ---
-
-
-def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(config, dict):
-        return {prefix: config}
-    return {
-        path: value
-        for key, inner in config.items()
-        for path, value in _flat(inner, f"{prefix}.{key}" if prefix else key).items()
-    }
-
-
-def _identity(member: SeedRun) -> dict[str, Any]:
-    config = {k: v for k, v in to_json(member.run.config).items() if k not in WITHOUT_EFFECT}
-    return {"name": member.run.spec["method"], "by": member.run.spec["learner"], **_flat(config)}
+# --- variants ---
 
 
 def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
     sorted_out: dict[str, list[SeedRun]] = {}
     for member in members:
-        seeds = sorted_out.setdefault(fingerprint(_identity(member)), [])
+        seeds = sorted_out.setdefault(fingerprint(identity(member.run)), [])
         for twin in seeds:
             if twin.seed == member.seed:
                 raise ReportError(
@@ -331,51 +345,8 @@ def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
                 )
         seeds.append(member)
     groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
-    labels = _labels([_identity(g[0]) for g in groups], [_usual(g[0]) for g in groups])
+    labels = names([identity(g[0].run) for g in groups], [usual(g[0].run) for g in groups])
     return tuple(Variant(label, tuple(g)) for label, g in zip(labels, groups, strict=True))
-
-
-def _usual(member: SeedRun) -> dict[str, Any]:
-    """The settings that the run's profile would have given it; nothing, where it had none."""
-    spec = member.run.spec
-    try:
-        _, config = train_config(
-            spec["profile"], member.run.family, spec["method"], spec["learner"]
-        )
-    except ConfigError:
-        return {}
-    return _flat(to_json(config))
-
-
-def _labels(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:
-    """The method's name, and as much of the configuration as it takes to tell variants apart.
-
-    The variant that is as its profile has it needs no more than its name.
-    """
-    short, full = _told(identities, usual), _told(identities, [{}] * len(identities))
-    return [f if short.count(s) > 1 else s for s, f in zip(short, full, strict=True)]
-
-
-def _told(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:
-    learners = {identity["by"] for identity in identities}
-    labels = []
-    for identity, expected in zip(identities, usual, strict=True):
-        kind = (identity["name"], identity["by"])
-        alike = [other for other in identities if (other["name"], other["by"]) == kind]
-        telling = [
-            key
-            for key, value in identity.items()
-            if any(other.get(key) != value for other in alike)
-            and (key not in expected or expected[key] != value)
-        ]
-        label = identity["name"].upper()
-        if len(learners) > 1:
-            label += f" + {identity['by']}"
-        if telling:
-            told = ", ".join(f"{key.split('.')[-1]}={json.dumps(identity[key])}" for key in telling)
-            label += f" ({told})"
-        labels.append(label)
-    return labels
 
 
 # --- what a reader must know ---
