@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 from ertrl.reporting.gather import FamilyResults
-from ertrl.reporting.html_tables import dot, minus, plain_table
+from ertrl.reporting.html_tables import Line, dot, grid, minus, plain_table
 from ertrl.reporting.markup import Content, tag
 from ertrl.reporting.paper import paper_results
 from ertrl.reporting.stats import mean_estimate
-from ertrl.reporting.summary import group_title
+from ertrl.reporting.summary import Column, group_title
 from ertrl.reporting.tables import MISSING
 
 Probes = dict[str, Any]
 """A file that `ertrl evaluate --probes` wrote."""
 
-MODELS = {"linear": "linear regression", "svr": "SVR"}
+MODELS = {"linear": "linear", "svr": "SVR"}
 SHARES = ("task", "checkpoint", "context")
 CONTEXTS = {"transition": "one transition", "context": "whole context"}
 
@@ -94,32 +94,31 @@ def _regression(
 ) -> list[Content]:
     theirs = paper_results()["rmse"]
     in_paper = family.family in theirs["linear"]
-    head: list[Content] = ["method", "seeds", "predicts"]
-    head += [f"{model}, {context}" for context in CONTEXTS.values() for model in MODELS.values()]
-    head += ["paper, linear", "paper, SVR"] if in_paper else []
-    rows: list[list[Content]] = []
+    columns = [Column(c, m) for c in CONTEXTS.values() for m in MODELS.values()]
+    columns += [Column("paper", m) for m in MODELS.values()] if in_paper else []
     method_of = {v.label: v.method for v in family.variants}
+    lines: list[Line] = []
+    several = len(targets(probed)) > 1
     for target in targets(probed):
+        suffix = f", {target}" if several else ""
         for label, probes in probed.items():
-            cells: list[Content] = [[dot(label, labels), label], len(probes), target]
-            cells += [
+            cells = [
                 plus_minus(errors(probes, target, context, model), "{:.3f}")
                 for context in CONTEXTS
                 for model in MODELS
             ]
             if in_paper:
-                for block in ("linear", "svr"):
-                    entry = theirs[block][family.family].get(method_of[label])
-                    raw = entry is not None and target == "parameters"
-                    cells.append(f"{entry[0]:.3f}" if raw else MISSING)
-            rows.append(cells)
-        # The same data for all: any variant's probes hold the constant's error.
-        some = next(iter(probed.values()))[:1]
-        constant: list[Content] = [tag("em", "constant"), "", target]
-        for context in CONTEXTS:
-            error = plus_minus(errors(some, target, context, "constant"), "{:.3f}")
-            constant += [error] * len(MODELS)
-        rows.append(constant + [MISSING] * (2 if in_paper else 0))
+                printed = [theirs[m][family.family].get(method_of[label]) for m in MODELS]
+                known = target == "parameters"
+                cells += [f"{p[0]:.3f}" if p and known else MISSING for p in printed]
+            lines.append(Line([dot(label, labels), label + suffix], str(len(probes)), cells))
+    # The same data for all: any variant's probes hold the constant's error.
+    some = next(iter(probed.values()))[:1]
+    for target in targets(probed):
+        name = f"constant, {target}" if several else "constant"
+        constant = [errors(some, target, context, "constant") for context in CONTEXTS]
+        cells = [plus_minus(error, "{:.3f}") for error in constant for _ in MODELS]
+        lines.append(Line(name, "", cells + [""] * (2 if in_paper else 0), anchor=True))
     settings = next(iter(probed.values()))[0]["settings"]
     note = (
         f"Root mean square error on test samples, z to true task parameters, over the held-out and "
@@ -140,7 +139,7 @@ def _regression(
         )
     return [
         tag("h3", "Does z tell the task?"),
-        plain_table(head, rows, left=1),
+        grid(columns, lines),
         tag("p", note, class_="fine"),
     ]
 

@@ -173,15 +173,15 @@ def _oracle(family: FamilyResults) -> list[Content]:
         tag(
             "p",
             "The oracle: normalised return with z inferred from transitions of the best policy "
-            "that was logged for the task. What is missing to it, better context can give; what "
-            "is missing from it to 100 is the learned policy's own.",
+            "that was logged for the task. The gap from a protocol up to the oracle is what better "
+            "context could give; the gap from the oracle up to 100 is the learned policy's own.",
             class_="fine",
         ),
     ]
 
 
 def _shift(family: FamilyResults) -> list[Content]:
-    columns = [Column(g, what) for g in family.groups for what in ("return", "z")]
+    columns = [Column(g, what) for g in family.groups for what in ("points lost", "shift of z")]
     lines = []
     for variant in family.variants:
         cells: list[Content] = []
@@ -196,7 +196,7 @@ def _shift(family: FamilyResults) -> list[Content]:
         grid(columns, lines),
         tag(
             "p",
-            "Return: points of normalised return lost from offline to online context. z: mean "
+            "Points of normalised return lost from offline to online context. Shift of z: mean "
             "distance between a task's z from offline and from online context, over the spread of "
             "z between all tasks; at 1, the shift moves z as far as tasks lie apart. Mean ± half "
             "width of the 95% confidence interval over seeds.",
