@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import rng
+from ertrl import rng, store
 from ertrl.collection import collect as collect_dataset
 from ertrl.collection import estimate, sweep
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
@@ -15,6 +15,7 @@ from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.probes import ProbeSettings, probe_agent
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -178,6 +179,30 @@ def evaluate(
     agent = load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
     return run.add_evaluation(result)
+
+
+def probe(
+    run: str | Path | Run,
+    *,
+    data: str | Path | None = None,
+    step: int | None = None,
+    settings: ProbeSettings | None = None,
+) -> dict[str, Any]:
+    """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
+
+    Probes that are already there with the same settings are returned as they are.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    step = run.latest_checkpoint() if step is None else step
+    settings = settings or ProbeSettings()
+    if step in run.probe_steps():
+        known = run.probes(step)
+        if known["settings"] == to_json(settings):
+            return known
+    dataset = run.open_dataset(data)
+    result = probe_agent(load_agent(run, step), dataset, step=step, run=run.name, settings=settings)
+    store.write_json(run.probes_path(step), result)
+    return result
 
 
 def render(

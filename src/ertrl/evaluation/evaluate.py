@@ -109,7 +109,7 @@ def missing_repeats(result: dict[str, Any]) -> dict[str, int]:
     """Protocol -> repeats that a diverged simulation left unmeasured, where there are any."""
     counts = {
         name: sum(value is None for repeats in measured["returns"] for value in repeats)
-        for name, measured in result["protocols"].items()
+        for name, measured in result.get("protocols", {}).items()
     }
     return {name: count for name, count in counts.items() if count}
 
