@@ -130,7 +130,7 @@ def test_dual_critic_takes_its_further_steps_on_fresh_batches():
 @pytest.mark.parametrize("value_penalty", [False, True])
 def test_follows_its_own_losses(target, value_penalty):
     config, program, state, batch, z = brac_setting(target=target, value_penalty=value_penalty)
-    step = program(state, batch.rl, batch.more_rl, z, regularisation=0.1)
+    step = program(state, batch.rl, batch.more_rl, z, regularisation=0.1, entropy_weight=0.7)
     new, metrics = step.state, step.metrics
     s, a, r, s2, terminated = batch.rl
     zs = ref.for_rows(z, s.shape[1])
@@ -140,7 +140,7 @@ def test_follows_its_own_losses(target, value_penalty):
         next_value = ref.mlp(state.target_value, s2, zs)[..., 0]
     else:
         a2, log_pi2, *_ = policy(config, state.actor, s2, zs)
-        next_value = least(state.target_critic, s2, a2, zs) - log_pi2
+        next_value = least(state.target_critic, s2, a2, zs) - 0.7 * log_pi2
         if value_penalty:
             c = ref.mlp(new.dual, s2, a2, zs)[..., 0]
             next_value = next_value - ALPHA * np.log(np.logaddexp(0, c) + 1e-8)
@@ -158,10 +158,10 @@ def test_follows_its_own_losses(target, value_penalty):
         action, log_pi, mean, log_std = policy(config, actor, s, zs)
         small = (mean**2).mean() + (log_std**2).mean()
         q = least(new.critic, s, action, zs)  # by the critics after their step
-        return (log_pi - q + ALPHA * divergence(action)).mean() + 0.1 * small
+        return (0.7 * log_pi - q + ALPHA * divergence(action)).mean() + 0.1 * small
 
     def value_loss(value):
-        v = least(new.critic, s, sampled, zs) - log_pi
+        v = least(new.critic, s, sampled, zs) - 0.7 * log_pi
         if value_penalty:
             v = v - ALPHA * divergence(sampled)
         return ((ref.mlp(value, s, zs)[..., 0] - v) ** 2).mean()
@@ -196,6 +196,7 @@ def test_losses_move_their_own_network_only():
 
     base = run()
     assert noticed(base, run(regularisation=0.5)) == {"actor"}
+    assert noticed(base, run(entropy_weight=0.5)) == {"actor", "value", "target_value"}
     # The actor and alpha use the dual critic, and everything but the dual critic uses the critics.
     assert noticed(base, run(penalty_weight=0.5)) == {"dual", "actor", "alpha"}
     assert noticed(base, run(discount=0.5)) == {"critic", "actor", "value", "target_value"}
