@@ -164,6 +164,18 @@ def log_ratio(c: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.log(jax.nn.softplus(c) + 1e-8)
 
 
+def gaussian_kl(
+    mean: Float[Array, "... A"],
+    log_std: Float[Array, "... A"],
+    other_mean: Float[Array, "... A"],
+    other_log_std: Float[Array, "... A"],
+) -> Float[Array, "..."]:
+    """KL between two diagonal Gaussians, and so between their images under tanh."""
+    variance_ratio = jnp.exp(2 * (log_std - other_log_std))
+    shift = jnp.square((mean - other_mean) * jnp.exp(-other_log_std))
+    return 0.5 * (variance_ratio + shift - 1 - 2 * (log_std - other_log_std)).sum(axis=-1)
+
+
 def td3bc_actor(
     q: Float[Array, "..."],
     action: Float[Array, "... A"],
