@@ -1,6 +1,7 @@
 """What a collection takes is said beforehand, and what does not fit is refused."""
 
 import dataclasses
+import importlib
 import json
 import shutil
 from types import SimpleNamespace
@@ -10,8 +11,10 @@ import pytest
 from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.cli import main
+from ertrl.collection import collect, describe_estimate, estimate
 from ertrl.collection.needs import describe_needs, needs, readable
-from ertrl.collection.record import Savepoints
+from ertrl.collection.resume import Savepoints
+from ertrl.collection.sac import SacState
 from ertrl.envs import make_family
 from ertrl.errors import DataError
 from ertrl.profiles import collect_config
@@ -25,9 +28,9 @@ def test_disk_needs_are_what_files_take(tiny_dataset, tmp_path, monkeypatch):
     taken = {}
 
     def remember(savepoints):
-        files = [p for p in savepoints.folder.rglob("*") if p.is_file()]
-        taken["replay"] = sum(p.stat().st_size for p in files if p.suffix == ".npy")
-        taken["weights"] = sum(p.stat().st_size for p in files if p.suffix == ".weights")
+        sizes = {p: p.stat().st_size for p in savepoints.folder.rglob("*") if p.is_file()}
+        taken["replay"] = sum(v for p, v in sizes.items() if p.suffix == ".npy")
+        taken["weights"] = sum(v for p, v in sizes.items() if p.suffix[1:] in SacState._fields)
 
     real = Savepoints.__exit__
 
@@ -51,7 +54,7 @@ def test_too_small_a_disk_is_refused_before_anything_is_simulated(tmp_path, monk
 
 def test_needs_are_printed_before_a_collection_starts(tmp_path, capsys):
     config = dataclasses.replace(TINY_COLLECT, steps=20, checkpoints=1)
-    api.collect("point-robot", tmp_path / "d", config=config)
+    collect(make_family("point-robot"), config, tmp_path / "d")
     lines = capsys.readouterr().err.splitlines()
     assert describe_needs(needs(make_family("point-robot"), config)) in lines[0]
     assert "return train -" in lines[-1]
@@ -65,24 +68,28 @@ def test_the_papers_collections_are_known_to_be_large():
     assert sum(humanoid["memory"].values()) < 8 * 2**30
 
 
-@pytest.mark.parametrize("policy", ["conditioned", "independent"])
-def test_a_dry_run_measures_and_writes_nothing(policy, tmp_path, monkeypatch, capsys):
+def test_a_dry_run_measures_and_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    words = ["--policy", policy, "--hidden", "16", "--batch-size", "16", "--dry-run"]
-    assert main(["collect", "point-robot", *words, "--json"]) == 0
+    words = ["--hidden", "16", "--batch-size", "16", "--dry-run", "--json"]
+    assert main(["collect", "point-robot", *words]) == 0
     value = json.loads(capsys.readouterr().out)
     assert list(tmp_path.iterdir()) == []
     assert value["seconds"] == pytest.approx(sum(value["seconds_by_part"].values()))
     assert all(seconds > 0 for seconds in value["seconds_by_part"].values())
     assert value["fits"] == {"memory": True, "disk": True}
+
+
+def test_a_dry_run_compares_policies_one_by_one_and_side_by_side(tmp_path):
+    config = dataclasses.replace(TINY_COLLECT, policy="independent", hidden=(8,), batch_size=8)
+    value = estimate(make_family("point-robot"), config, tmp_path, seconds=0.05)
     by_size = value["measured"]["seconds_per_update_of_a_policy_by_tasks_at_once"]
-    assert list(by_size) == ([] if policy == "conditioned" else ["1", "4"])
+    assert list(by_size) == ["1", "4"]
+    assert "fastest here" in describe_estimate(value)
 
 
 def test_twice_the_steps_take_twice_the_time(monkeypatch):
     """The arithmetic, with measurements replaced by fixed times."""
-    from ertrl.collection import estimate as module
-
+    module = importlib.import_module("ertrl.collection.estimate")
     monkeypatch.setattr(module, "_time", lambda call, seconds, argument: (0.0, 0.5))
     monkeypatch.setattr(module, "_recording_seconds", lambda collector, per_task: 3.0)
     parts = [

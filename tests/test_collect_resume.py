@@ -187,7 +187,7 @@ def test_other_threads_are_warned_of(stopped, monkeypatch):
 
 def test_stale_temporary_files_are_swept(stopped, uninterrupted):
     folder = unfinished_folder(stopped)
-    (folder / ".00000005.weights.123.tmp").write_bytes(b"half")
+    (folder / ".00000005.actor.123.tmp").write_bytes(b"half")
     (stopped.with_name(".d.partial") / ".manifest.json.123.tmp").write_bytes(b"half")
     again(stopped)
     assert content(stopped) == uninterrupted("point-robot")
@@ -202,7 +202,7 @@ def test_stale_temporary_files_are_swept(stopped, uninterrupted):
 @pytest.mark.parametrize(
     "victim",
     [
-        ".d.collecting/00000005.weights",
+        ".d.collecting/00000005.critic_opt",
         ".d.collecting/00000005.loop",
         ".d.collecting/00000005.json",
         ".d.collecting/collection.json",
@@ -232,7 +232,7 @@ def test_killed_before_the_first_savepoint_starts_anew(tmp_path, uninterrupted):
     folder = unfinished_folder(tmp_path / "d")
     (folder / "replay").mkdir(parents=True)
     (folder / "replay" / "action.npy").write_bytes(b"half a header")
-    (folder / "00000005.weights").write_bytes(b"no description, so it does not count")
+    (folder / "00000005.actor").write_bytes(b"no description, so it does not count")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again(tmp_path / "d")

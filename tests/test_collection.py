@@ -46,6 +46,7 @@ def test_sac_learns_every_task(family, policy):
         tau=0.02,
         steps=320,
         checkpoints=1,
+        tasks_at_once=40,
     )
     collector = Collector(make_family(family), config)
     for _ in collector.train():

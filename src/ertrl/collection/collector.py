@@ -80,9 +80,9 @@ class Collector:
         loop = {"block": np.array(self._block), "observation": self._observation, "age": self._age}
         return loop | simulation
 
-    def resume(self, state: sac.SacState, progress: dict[str, np.ndarray]) -> None:
-        """Go on from there; the replay goes on by itself."""
-        self.state, self._block = jax.tree.map(jnp.copy, state), int(progress["block"])
+    def resume(self, progress: dict[str, np.ndarray]) -> None:
+        """Go on from there."""
+        self._block = int(progress["block"])
         self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
         own = {k.removeprefix(SIMULATION): v for k, v in progress.items() if SIMULATION in k}
         self._simulation.restore(own)

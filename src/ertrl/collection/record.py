@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ertrl import store
 from ertrl.collection.collector import Collector
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.needs import check_disk, describe_needs, needs
@@ -106,8 +105,8 @@ class _Collection:
         collector.replay.resume(point.facts["replay"])
         self._replay_seal.verify(point.facts["replay_seal"], folder)
         self._episode_seal.verify(point.facts["episode_seal"], folder)
-        state = store.tree_from_bytes(point.weights, collector.state, folder)
-        collector.resume(state, point.loop)
+        collector.state = self._savepoints.load_state(point.block, collector.state)
+        collector.resume(point.loop)
         self._curve, self._block = point.facts["curve"], point.block
         self._seconds_before = point.facts["seconds"]
 
@@ -131,8 +130,8 @@ class _Collection:
             "replay_seal": self._replay_seal.extend(collector.replay.count),
             "episode_seal": self._episode_seal.extend(self.writer.filled),
         }
-        weights = store.tree_to_bytes(collector.state)
-        self._savepoints.save(Savepoint(self._block, weights, collector.progress(), facts))
+        point = Savepoint(self._block, collector.progress(), facts)
+        self._savepoints.save(point, collector.state)
         self._saved = time.monotonic()
         self._save_took = self._saved - begun
 
