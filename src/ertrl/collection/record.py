@@ -47,17 +47,18 @@ def collect(
         "references": references.fingerprint if references else None,
     }
     with Savepoints(path, identity) as savepoints, stop_signals() as stop_signal:
-        collection = _Collection(family, config, path, savepoints, progress)
+        collection = None
         try:
+            collection = _Collection(family, config, path, savepoints, progress)
             collection.train(stop_signal)
             collection.finish(references)
-        except (TrainingDiverged, SimulationError):
-            # Going on would end the same way.
-            collection.writer.abandon()
-            savepoints.remove()
-            raise
-        except BaseException:
-            collection.writer.pause()
+        except BaseException as error:
+            # A policy or a simulation that diverged would do so again.
+            hopeless = isinstance(error, (TrainingDiverged, SimulationError)) or savepoints.empty
+            if collection:
+                collection.writer.abandon() if hopeless else collection.writer.pause()
+            if hopeless:
+                savepoints.remove()
             raise
     sweep(path)
     return Dataset(path, verify=False)

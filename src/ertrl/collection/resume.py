@@ -112,10 +112,13 @@ class Savepoints:
             raise
 
     def _open(self, identity: dict[str, Any]) -> None:
-        for stale in self.folder.glob("*.tmp"):
-            stale.unlink()
+        saved = {f"{block:08d}" for block in self._blocks()}
+        for file in self.folder.iterdir():
+            undescribed = file.stem.isdecimal() and file.stem not in saved
+            if undescribed or file.suffix == ".tmp":
+                file.unlink()
         about = self.folder / "collection.json"
-        if not about.exists() or not self._blocks():
+        if not about.exists() or self.empty:
             for stale in self.folder.iterdir():
                 if stale.name != ".lock":
                     shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
@@ -150,9 +153,14 @@ class Savepoints:
     def _blocks(self) -> list[int]:
         return sorted(int(p.stem) for p in self.folder.glob("*.json") if p.stem.isdecimal())
 
+    @property
+    def empty(self) -> bool:
+        """Nothing is saved yet."""
+        return not self._blocks()
+
     def load(self) -> Savepoint | None:
         """The newest savepoint, checked; None if there is none yet."""
-        if not self._blocks():
+        if self.empty:
             return None
         block = self._blocks()[-1]
         stem = self.folder / f"{block:08d}"
