@@ -6,8 +6,16 @@ import pytest
 from ertrl.config import EvaluationConfig
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError
-from ertrl.evaluation import evaluate_agent, normalise, references, summarise
+from ertrl.evaluation import (
+    PAPER_PROTOCOLS,
+    evaluate_agent,
+    missing_repeats,
+    normalise,
+    references,
+    summarise,
+)
 from ertrl.evaluation.evaluate import prior
+from ertrl.evaluation.protocols import best_checkpoint, steps_of_checkpoint
 
 
 def test_random_is_0_and_expert_is_100():
@@ -26,6 +34,82 @@ def test_groups_are_means_over_their_tasks():
     }
     # Task 4: 50, task 9: 75 -> train 62.5; task 7: 50.
     assert summarise(result) == {"offline/train": 62.5, "offline/test-id": 50.0}
+
+
+def test_means_leave_out_what_a_diverged_simulation_did_not_measure():
+    result = {
+        "tasks": [0, 1, 2],
+        "groups": {"train": [0, 1], "test-id": [2]},
+        "references": {"random": [0.0] * 3, "expert": [1.0] * 3},
+        "protocols": {"online": {"returns": [[0.2, None], [0.4, 0.6], [None, None]]}},
+    }
+    assert summarise(result) == {"online/train": pytest.approx(35.0)}
+    assert missing_repeats(result) == {"online": 3}
+
+
+def test_missing_numbers_are_null_on_disk(tiny_run, tiny_dataset, tmp_path, monkeypatch):
+    from ertrl import api, store
+    from ertrl.envs.families.point_robot import PointSimulation
+
+    step = PointSimulation.step
+
+    def broken(self, action):
+        diverged = np.zeros(self.size, bool)
+        diverged[3] = True
+        return step(self, action)._replace(diverged=diverged)
+
+    monkeypatch.setattr(PointSimulation, "step", broken)
+    result = evaluate_agent(api.load_agent(tiny_run), tiny_dataset, step=40, run="x")
+    store.write_json(tmp_path / "e.json", result)
+    for measured in (*result["protocols"].values(), result["oracle"]):
+        assert [i for i, repeats in enumerate(measured["returns"]) if None in repeats] == [3]
+    assert set(summarise(result)) == {f"{p}/{g}" for p in PAPER_PROTOCOLS for g in result["groups"]}
+
+
+def test_the_oracle_sees_the_best_policys_transitions_only(tiny_run, tiny_dataset):
+    data = tiny_dataset.task(5)
+    best = best_checkpoint(data)
+    means = [data.returns[data.checkpoints == c].mean() for c in (0, 1)]
+    assert means[best] == max(means)
+    which = steps_of_checkpoint(data, tiny_dataset.horizon, best)
+    assert len(which) == data.lengths[data.checkpoints == best].sum()
+    from ertrl import api
+
+    agent, seen = api.load_agent(tiny_run), []
+    agent.encode = lambda context: seen.append(context) or np.zeros((40, 4), np.float32)
+    evaluate_agent(agent, tiny_dataset, step=40, run="x", protocols=())
+    allowed = {tuple(row) for row in data.transitions(which).observation.tolist()}
+    shown = seen[0].observation[5][seen[0].mask[5] > 0]
+    assert len(shown) == 3 * tiny_dataset.horizon
+    assert {tuple(row) for row in shown.tolist()} <= allowed
+
+
+def test_agents_of_one_configuration_share_their_compiled_programs(tiny_run):
+    from ertrl import api
+
+    one, other = api.load_agent(tiny_run), api.load_agent(tiny_run)
+    assert one._encode is other._encode
+    assert one._act is other._act
+
+
+def test_two_evaluations_at_once_lose_nothing(tiny_run, tmp_path, monkeypatch):
+    import shutil
+
+    from ertrl import api
+
+    copy = tmp_path / "run"
+    shutil.copytree(tiny_run.path, copy)
+    for file in (copy / "evaluations").glob("*.json"):
+        file.unlink()
+    evaluate = api.evaluate_agent
+
+    def meanwhile(*arguments, protocols, **rest):
+        if protocols == ("offline",):  # another process finishes first
+            api.evaluate(copy, ("online",))
+        return evaluate(*arguments, protocols=protocols, **rest)
+
+    monkeypatch.setattr(api, "evaluate_agent", meanwhile)
+    assert set(api.evaluate(copy, ("offline",))["protocols"]) == {"offline", "online"}
 
 
 def test_a_scale_without_extent_is_refused(tiny_dataset, monkeypatch):

@@ -15,7 +15,6 @@ from scipy.stats import norm
 
 import reference
 from ertrl import losses
-from ertrl.learners import brac
 from ertrl.nets import MLP, TanhGaussian, Twin, log_prob, over_batch, toward
 from toys import random_state
 
@@ -405,35 +404,6 @@ def test_every_row_of_a_batch_gets_the_z_of_its_task():
 def test_soft_update_is_its_twin(target, source, tau):
     moved = toward({"w": jnp.asarray(target)}, {"w": jnp.asarray(source)}, tau)["w"]
     close(moved, reference.soft_update(target, source, tau), 1e-6, 1e-6)
-
-
-# --- slope penalty ---
-
-
-def slopes_of(scale):
-    dual = random_state(MLP, 3 + 2 + 4, (16, 16), 1)
-    return jax.tree.map(lambda x: scale * x, dual)
-
-
-def test_slope_penalty_by_hand():
-    # c = 3 a_1 + 4 a_2 everywhere: |slope| = 5 in each row, (5 - 1)^2 = 16. Linear nets have no
-    # hidden layer; s and z do not count.
-    weight = np.array([[100, 0, 0, 3, 4, 0, 0, 0, 0]], np.float32).T
-    dual = jax.tree.map(lambda x: weight if x.ndim == 2 else x, random_state(MLP, 3 + 2 + 4, (), 1))
-    s, a, z = jnp.ones((2, 5, 3)), jnp.ones((2, 5, 2)), jnp.ones((2, 5, 4))
-    close(brac.slope_penalty(dual, s, a, z), 16)
-    # Slopes up to 1 are free.
-    close(brac.slope_penalty(jax.tree.map(lambda x: x / 6, dual), s, a, z), 0)
-
-
-@pytest.mark.parametrize("scale", [0.5, 1.5, 3.0])
-def test_slope_penalty_is_its_twin(scale):
-    dual, draw = slopes_of(scale), np.random.default_rng(0)
-    s, a, z = (draw.normal(size=(2, 5, n)) for n in (3, 2, 4))
-    twin = reference.slope_penalty(lambda a: reference.mlp(dual, s, a, z)[..., 0], a)
-    ours = jax.jit(brac.slope_penalty)(dual, *(jnp.asarray(x, jnp.float32) for x in (s, a, z)))
-    close(ours, twin, 1e-3, 1e-5)
-    assert (twin > 0) == (scale > 0.5)
 
 
 # --- gradients in double precision ---

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import reference as ref
 from ertrl.config import EvaluationConfig
 from ertrl.envs import make_family
-from ertrl.errors import SimulationError
-from ertrl.evaluation import PROTOCOLS, Agent
+from ertrl.evaluation import PAPER_PROTOCOLS, Agent
 from ertrl.evaluation.context import ContextBuffer
 from ertrl.evaluation.protocols import Trial
 from ertrl.learners import get_learner
@@ -27,7 +26,7 @@ from toys import DIMS, LATENT, ToyFamily, random_state, small_config
 
 ORIGINS = ("dataset", "agent", "random", "policy")
 MARKS = {"dataset": -0.75, "agent": 0.5, "policy": 0.25}  # random actions hit none of them
-every_protocol = pytest.mark.parametrize("name", PROTOCOLS)
+every_protocol = pytest.mark.parametrize("name", PAPER_PROTOCOLS)
 
 
 class StubAgent:
@@ -86,7 +85,7 @@ def play(name, lengths, horizon=20, seed=0, **config):
         np.zeros(4, np.float32),
         seed,
     )
-    PROTOCOLS[name](trial)
+    PAPER_PROTOCOLS[name](trial)
     episodes = []
     for event in family.events:
         if event == "reset":
@@ -123,6 +122,9 @@ def test_offline_adds_a_horizon_of_data_before_each_episode():
     # 20 steps whose reward is the context size / 1000.
     np.testing.assert_allclose(result.returns, 20 * 0.06, rtol=1e-5)
     np.testing.assert_allclose(result.first_returns, 20 * 0.02, rtol=1e-5)
+    np.testing.assert_array_equal(result.curve_context, [[[20, 40, 60]]] * 2)
+    np.testing.assert_allclose(result.curve_returns, [[[0.4, 0.8, 1.2]]] * 2, rtol=1e-5)
+    np.testing.assert_array_equal(result.z, [[[60, 0, 0, 0]]] * 2)
 
 
 def test_online_acts_on_the_prior_for_two_episodes_and_reports_the_third():
@@ -172,6 +174,9 @@ def test_online_counts_steps_and_not_episodes():
     counts = [told(z[0])["agent"] for z in rounds]
     assert counts == [0, 0, 0, 0, 0, 0, 42, 49, 56]
     assert result.context_transitions == 56
+    # They begin at 0, 7, 14 | 21, 28, 35 | 42, 49, 56: the last of each horizon makes the curve.
+    assert result.curve_context.tolist() == [[[0, 0, 56]]]
+    np.testing.assert_allclose(result.curve_returns, [[[0, 0, 7 * 0.056]]], rtol=1e-5)
     assert result.interaction_steps == 63
 
 
@@ -185,7 +190,7 @@ def test_non_prior_explores_at_least_a_horizon_before_each_short_episode():
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
-    st.sampled_from(sorted(PROTOCOLS)),
+    st.sampled_from(sorted(PAPER_PROTOCOLS)),
     st.integers(1, 9),
     st.data(),
     st.integers(1, 5),
@@ -258,7 +263,7 @@ def point_robot():
         z0 = np.zeros(LATENT, np.float32)
         config = EvaluationConfig(repeats=2)
         trial = Trial(name, agent, family, dataset, config, z0, seed)
-        PROTOCOLS[name](trial)
+        PAPER_PROTOCOLS[name](trial)
         return trial.result()
 
     return evaluate
@@ -283,7 +288,8 @@ def test_evaluation_is_reproducible_and_its_seed_counts(name, point_robot):
         assert (one.returns != other.returns).all()
 
 
-def test_a_diverged_simulation_names_its_task():
+@every_protocol
+def test_a_diverged_simulation_costs_its_own_row_only(name):
     family = ToyFamily([5, 5], 5)
     simulate = family.simulate
 
@@ -295,7 +301,7 @@ def test_a_diverged_simulation_names_its_task():
 
     family.simulate = broken
     trial = Trial(
-        "online",
+        name,
         StubAgent(family.events),
         family,
         stub_dataset({4: 5, 6: 5}),
@@ -303,8 +309,13 @@ def test_a_diverged_simulation_names_its_task():
         np.zeros(4, np.float32),
         0,
     )
-    with pytest.raises(SimulationError, match="task 6"):
-        PROTOCOLS["online"](trial)
+    PAPER_PROTOCOLS[name](trial)
+    result, (intact, _) = trial.result(), play(name, {4: 5, 6: 5}, horizon=5, repeats=1)
+    for found, expected in zip(result, intact, strict=True):
+        np.testing.assert_array_equal(found[0], expected[0])
+    assert np.isnan(result.returns[1]).all()
+    assert np.isnan(result.first_returns[1]).all()
+    assert np.isnan(result.curve_returns[1]).all()
 
 
 # --- the growing context ---

@@ -70,6 +70,27 @@ def test_killed_and_resumed_is_bit_identical(tiny_dataset, tmp_path, uninterrupt
     assert digest(run) == uninterrupted
 
 
+def test_a_run_killed_while_it_evaluates_is_saved_and_evaluates_on_resume(
+    tiny_dataset, tmp_path, uninterrupted, monkeypatch
+):
+    from ertrl.training import loop
+
+    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "evaluate_agent", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_run(run, tiny_dataset, "none")
+    assert run.latest_checkpoint() == run.config.evaluate_every == 200
+    assert not run.evaluation_steps()
+    train_run(run, tiny_dataset, "none")
+    assert run.evaluation_steps() == [200, 400]
+    assert digest(run) == uninterrupted
+
+
 def test_sigterm_saves_and_exits_cleanly(tiny_dataset, tmp_path, uninterrupted):
     run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
     with start(run) as process:
@@ -133,7 +154,7 @@ def test_nan_in_the_data_stops_the_run(tiny_dataset, tmp_path):
             class Bad:
                 steps = data.steps
 
-                def transitions(self, which):
+                def transitions(self, which, **how):
                     rows = data.transitions(which)
                     return rows._replace(reward=np.full_like(rows.reward, np.nan))
 

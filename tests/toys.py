@@ -21,7 +21,7 @@ from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
 from ertrl.types import Context, Dims, Episodes, TaskBatch, Transitions
 
-DIMS = Dims(observation=3, action=2)
+DIMS = Dims(observation=3, action=2, training_tasks=4)
 LATENT, NOISE = 4, 3
 SAMPLING = SamplingConfig(meta_batch=4, batch_size=12, context_size=5, contexts_per_task=2)
 METHODS, LEARNERS = sorted(methods()), sorted(learners())
@@ -314,7 +314,7 @@ class ToyFamily(Family):
 
     name = "toy"
     summary = "for tests"
-    observation_dim, action_dim = DIMS
+    observation_dim, action_dim = DIMS.observation, DIMS.action
     layout = (("count", DIMS.observation),)
     parameter_names = ("length",)
     varies = "reward"

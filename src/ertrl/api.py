@@ -5,17 +5,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import rng, store
+from ertrl import rng
 from ertrl.collection import collect as collect_dataset
 from ertrl.collection import estimate, sweep
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import Family, make_family
 from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent
+from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
-from ertrl.profiles import collect_config, train_config
+from ertrl.profiles import (
+    DEFAULT_VARIANT,
+    collect_config,
+    family_options,
+    profile_label,
+    train_config,
+)
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, train_run
 
@@ -25,6 +31,7 @@ def collect(
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     config: CollectConfig | None = None,
     options: Mapping[str, Any] | None = None,
     references: str | Path | Dataset | None = None,
@@ -32,13 +39,14 @@ def collect(
 ) -> Dataset:
     """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
 
-    Settings come from the profile unless `config` gives them all; `options` choose a variant of
-    the family. `references` is a dataset of the same tasks whose expert returns are to be the upper
-    end of this one's scale, too. A collection with the same settings that was stopped goes on; a
-    dataset that is already there with the same settings is opened instead.
+    Settings come from the profile and its variant unless `config` gives them all; `options` choose
+    a variant of the family and win over the profile's. `references` is a dataset of the same tasks
+    whose expert returns are to be the upper end of this one's scale, too. A collection with the
+    same settings that was stopped goes on; a dataset that is already there with the same settings
+    is opened instead.
     """
-    made = make_family(family, **(options or {}))
-    config = config or collect_config(profile, family)
+    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
+    config = config or collect_config(profile, family, variant)
     path = Path(out) if out is not None else Path("data") / family
     scale = _scale(references, made)
     if not path.exists():
@@ -95,6 +103,7 @@ def train(
     data: str | Path | Dataset,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     learner: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
@@ -107,9 +116,10 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
-    learner, config = train_config(profile, dataset.family, method, learner)
+    learner, config = train_config(profile, dataset.family, method, learner, variant)
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
-    return start(method, learner, config, dataset, profile=profile, out=out, progress=progress)
+    label = profile_label(profile, variant)
+    return start(method, learner, config, dataset, profile=label, out=out, progress=progress)
 
 
 def start(
@@ -122,7 +132,7 @@ def start(
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
 ) -> Run:
-    """Train with a complete configuration."""
+    """Train with a complete configuration; `profile` is a note of where it comes from."""
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress)
 
@@ -144,7 +154,7 @@ def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
 
 def evaluate(
     run: str | Path | Run,
-    protocols: Sequence[str] = tuple(PROTOCOLS),
+    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
     *,
     data: str | Path | None = None,
     step: int | None = None,
@@ -158,7 +168,6 @@ def evaluate(
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
     step = run.latest_checkpoint() if step is None else step
-    known: dict[str, Any] = {}
     if step in run.evaluation_steps():
         known = run.evaluation(step)
         if set(protocols) <= known["protocols"].keys():
@@ -166,9 +175,7 @@ def evaluate(
     dataset = run.open_dataset(data)
     agent = load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
-    result["protocols"] = {**known.get("protocols", {}), **result["protocols"]}
-    store.write_json(run.evaluation_path(step), result)
-    return result
+    return run.add_evaluation(result)
 
 
 def render(

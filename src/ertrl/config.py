@@ -58,6 +58,8 @@ class SamplingConfig:
     """Transitions per context, drawn i.i.d. with replacement."""
     contexts_per_task: int = 2
     """Independent contexts per task; two give DML real positive pairs (the released code has 1)."""
+    timeouts_terminate: bool = False
+    """Treat the time limit as a terminal state, as the released code does; wrong, but published."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,14 @@ class CollectConfig:
         return [round(first + i * step) for i in range(self.checkpoints)]
 
 
-MAY_BE_ZERO = {"seed", "prior_episodes", "random_steps", "first_checkpoint", "last_checkpoint"}
+MAY_BE_ZERO = {
+    "seed",
+    "prior_episodes",
+    "random_steps",
+    "warm_start",
+    "first_checkpoint",
+    "last_checkpoint",
+}
 
 
 def check_numbers(config: Any, where: str = "") -> None:

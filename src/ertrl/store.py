@@ -207,12 +207,15 @@ def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
 
 
 @contextlib.contextmanager
-def exclusive(directory: Path) -> Generator[None]:
-    """Hold a directory for this process. The system releases it when the process dies."""
+def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
+    """Hold a directory for this process. The system releases it when the process dies.
+
+    Where another one holds it, `wait` for that one (for work that takes moments) or raise.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".lock", "a+") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             file.seek(0)
             raise RunError(

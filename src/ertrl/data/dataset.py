@@ -52,19 +52,20 @@ class TaskData:
         """Undiscounted return of each episode."""
         return np.asarray(self.rewards).sum(axis=1, dtype=np.float64)
 
-    def transitions(self, which: np.ndarray) -> Transitions:
+    def transitions(self, which: np.ndarray, *, timeouts_terminate: bool = False) -> Transitions:
         """Transitions by their number (0 <= which < len(steps)); any shape."""
         row = self.steps[which]
         episode, step = np.divmod(row, self._horizon)
         flat = self.observations.reshape(-1, self.observations.shape[-1])
         here = row + episode  # L+1 observations per episode against L rows
         last = step + 1 == self.lengths[episode]
+        over = self.terminated | self.truncated if timeouts_terminate else self.terminated
         return Transitions(
             observation=flat[here],
             action=self.actions.reshape(-1, self.actions.shape[-1])[row],
             reward=self.rewards.reshape(-1)[row],
             next_observation=flat[here + 1],
-            terminated=(last & self.terminated[episode]).astype(np.float32),
+            terminated=(last & over[episode]).astype(np.float32),
         )
 
 
@@ -109,7 +110,11 @@ class Dataset:
         self.family: str = self.manifest["family"]
         self.family_options: dict[str, Any] = self.manifest["family_options"]
         self.horizon: int = self.manifest["horizon"]
-        self.dims = Dims(self.manifest["observation_dim"], self.manifest["action_dim"])
+        self.dims = Dims(
+            self.manifest["observation_dim"],
+            self.manifest["action_dim"],
+            sum(entry["group"] == "train" for entry in self.manifest["tasks"]),
+        )
         if verify:
             self.verify()
         self.tasks = {

@@ -1,15 +1,26 @@
 """Adaptation to unseen tasks: protocols, agents, normalised returns."""
 
 from ertrl.evaluation.agent import AdaptedAgent, Agent
-from ertrl.evaluation.evaluate import evaluate_agent, normalise, references, summarise
-from ertrl.evaluation.protocols import PROTOCOLS, ProtocolResult
+from ertrl.evaluation.evaluate import (
+    PROTOCOLS,
+    evaluate_agent,
+    mean_of_measured,
+    missing_repeats,
+    normalise,
+    references,
+    summarise,
+)
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, ProtocolResult
 
 __all__ = [
+    "PAPER_PROTOCOLS",
     "PROTOCOLS",
     "AdaptedAgent",
     "Agent",
     "ProtocolResult",
     "evaluate_agent",
+    "mean_of_measured",
+    "missing_repeats",
     "normalise",
     "references",
     "summarise",

@@ -1,6 +1,7 @@
 """A trained agent: infers z from a context and acts on it."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -12,6 +13,29 @@ from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
 from ertrl.types import Context, Dims
+
+
+@lru_cache(maxsize=16)
+def _programs(method: Method, learner: Learner, method_config: Any, learner_config: Any):
+    """Compiled once per configuration: a run is evaluated many times, each time as a new agent."""
+
+    @jax.jit
+    def encode(state, context):
+        return method.encode(method_config, state, context)
+
+    @jax.jit
+    def act(state, observation, z):
+        return learner.act(learner_config, state, observation, z, None)
+
+    @jax.jit
+    def explore(state, observation, z, keys):
+        # A key per row: what a row does must not depend on who else is in the batch.
+        def one(observation, z, key):
+            return learner.act(learner_config, state, observation[None], z[None], key)[0]
+
+        return jax.vmap(one)(observation, z, keys)
+
+    return encode, act, explore
 
 
 class Agent:
@@ -30,24 +54,8 @@ class Agent:
         self.config, self.dims = config, dims
         self.latent_dim: int = config.method.encoder.latent_dim
         self._method_state, self._learner_state = method_state, learner_state
-
-        @jax.jit
-        def encode(state, context):
-            return method.encode(config.method, state, context)
-
-        @jax.jit
-        def act(state, observation, z):
-            return learner.act(config.learner, state, observation, z, None)
-
-        @jax.jit
-        def explore(state, observation, z, keys):
-            # A key per row: what a row does must not depend on who else is in the batch.
-            def one(observation, z, key):
-                return learner.act(config.learner, state, observation[None], z[None], key)[0]
-
-            return jax.vmap(one)(observation, z, keys)
-
-        self._encode, self._act, self._explore = encode, act, explore
+        programs = _programs(method, learner, config.method, config.learner)
+        self._encode, self._act, self._explore = programs
 
     def encode(self, context: Context) -> np.ndarray:
         """Z for each context of a batch: [N, H, ...] -> [N, Z]."""

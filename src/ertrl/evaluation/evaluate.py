@@ -5,31 +5,25 @@ from typing import Any
 
 import numpy as np
 
-from ertrl import rng
 from ertrl.config import to_json
 from ertrl.data import Dataset
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.protocols import PROTOCOLS, Trial
-from ertrl.types import Context
+from ertrl.evaluation.idaq import idaq
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle, training_codes
 
 EVALUATION_SEED = 20_250
 """Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
+PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq}
+"""All protocols by name; the paper's are evaluated unless others are asked for."""
 
 
 def prior(agent: Agent, dataset: Dataset) -> np.ndarray:
     """z0: what the agent believes before it has seen anything."""
     if agent.config.evaluation.prior == "zero":
         return np.zeros(agent.latent_dim, np.float32)
-    size = agent.config.sampling.context_size
-    contexts = []
-    for task in dataset.group("train"):
-        data = dataset.task(task)
-        draw = rng.generator(EVALUATION_SEED, "prior", task)
-        contexts.append(data.transitions(draw.integers(len(data.steps), size=size))[:4])
-    stacked = [np.stack(field) for field in zip(*contexts, strict=True)]
-    return agent.encode(Context(*stacked, mask=np.ones_like(stacked[2]))).mean(axis=0)
+    return training_codes(agent, dataset, EVALUATION_SEED).mean(axis=0)
 
 
 def evaluate_agent(
@@ -38,9 +32,12 @@ def evaluate_agent(
     *,
     step: int,
     run: str,
-    protocols: Sequence[str] = tuple(PROTOCOLS),
+    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
 ) -> dict[str, Any]:
-    """Run the protocols on all tasks of the dataset; the result is plain JSON."""
+    """Run the protocols and the oracle on all tasks of the dataset; the result is plain JSON.
+
+    What a diverged simulation left unmeasured is null.
+    """
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
@@ -48,10 +45,14 @@ def evaluate_agent(
     config = agent.config.evaluation
     z0 = prior(agent, dataset)
     measured = {}
+
+    def trial_of(name: str) -> Trial:
+        return Trial(name, agent, family, dataset, config, z0, EVALUATION_SEED)
+
     for name in protocols:
-        trial = Trial(name, agent, family, dataset, config, z0, EVALUATION_SEED)
+        trial = trial_of(name)
         PROTOCOLS[name](trial)
-        measured[name] = {k: v.tolist() for k, v in trial.result()._asdict().items()}
+        measured[name] = {k: _plain(v) for k, v in trial.result()._asdict().items()}
     return {
         "kind": "ertrl-evaluation",
         "run": run,
@@ -63,7 +64,17 @@ def evaluate_agent(
         "groups": dataset.groups,
         "references": references(dataset),
         "protocols": measured,
+        "oracle": {"returns": _plain(oracle(trial_of("oracle")))},
     }
+
+
+def _plain(values: np.ndarray) -> list[Any]:
+    """Lists for JSON; float32 in as many digits as it has, NaN as null."""
+    if values.dtype == np.float32:
+        values = np.array([float(str(v)) for v in values.ravel()]).reshape(values.shape)
+    plain = values.astype(object)
+    plain[np.isnan(values)] = None
+    return plain.tolist()
 
 
 def references(dataset: Dataset) -> dict[str, list[float]]:
@@ -87,13 +98,34 @@ def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np
     return 100 * (np.asarray(returns) - random) / (expert - random)
 
 
+def mean_of_measured(values: np.ndarray, axis: int | None = None) -> Any:
+    """Mean over what is not NaN; NaN where nothing is left."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=axis)
+    total = np.where(known, values, 0.0).sum(axis=axis)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)[()]
+
+
+def missing_repeats(result: dict[str, Any]) -> dict[str, int]:
+    """Protocol -> repeats that a diverged simulation left unmeasured, where there are any."""
+    counts = {
+        name: sum(value is None for repeats in measured["returns"] for value in repeats)
+        for name, measured in result["protocols"].items()
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
 def summarise(result: dict[str, Any]) -> dict[str, float]:
-    """Mean normalised return per 'protocol/group'."""
+    """Mean normalised return per 'protocol/group', over the repeats that were measured.
+
+    A group of which nothing was measured is left out.
+    """
     place = {task: i for i, task in enumerate(result["tasks"])}
     scores = {}
     for protocol, measured in result["protocols"].items():
-        normalised = normalise(np.array(measured["returns"]), result["references"])
+        returns = np.array(measured["returns"], np.float64)
+        normalised = mean_of_measured(normalise(returns, result["references"]), axis=1)
         for group, tasks in result["groups"].items():
             rows = [place[t] for t in tasks]
-            scores[f"{protocol}/{group}"] = float(normalised[rows].mean())
-    return scores
+            scores[f"{protocol}/{group}"] = float(mean_of_measured(normalised[rows]))
+    return {name: score for name, score in scores.items() if not np.isnan(score)}

@@ -11,6 +11,11 @@ whose episodes end early may need more episodes.
 - non-prior: an exploration block of at least one horizon precedes each evaluation episode and makes
   the context: uniformly random actions in the first half of the evaluation, then samples of the
   policy. Evaluation episodes do not join the context, so this protocol interacts twice as much.
+
+The oracle is no protocol but what they are measured against: one horizon per evaluation episode of
+the task's best logged policy is all the context at once, and one episode follows.
+
+A simulation that diverges ends its row, whose results are NaN; the other rows go on.
 """
 
 from collections.abc import Callable
@@ -21,12 +26,13 @@ import numpy as np
 
 from ertrl import rng
 from ertrl.config import EvaluationConfig
-from ertrl.data import Dataset
+from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, rollout
-from ertrl.errors import SimulationError
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.context import ContextBuffer
+from ertrl.evaluation.context import ContextBuffer, logged_contexts
 from ertrl.types import Episodes
+
+_fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
 
 
 class ProtocolResult(NamedTuple):
@@ -40,6 +46,19 @@ class ProtocolResult(NamedTuple):
     """Transitions behind the z of the reported episode."""
     interaction_steps: np.ndarray
     """Environment steps taken in the task, evaluation included."""
+    curve_returns: np.ndarray
+    """[task, repeat, horizon]: return of the last episode begun in each horizon of evaluation. The
+    last of them is the reported one."""
+    curve_context: np.ndarray
+    """Transitions behind the z of those episodes."""
+    z: np.ndarray
+    """[task, repeat, Z]: what the reported episode ran on."""
+
+
+def training_codes(agent: Agent, dataset: Dataset, seed: int) -> np.ndarray:
+    """The z of each training task, from one context of its logged data: [task, Z]."""
+    size = agent.config.sampling.context_size
+    return agent.encode(logged_contexts(dataset, dataset.group("train"), size, seed))
 
 
 class Trial:
@@ -65,24 +84,30 @@ class Trial:
         self.z = np.tile(z0, (len(self.rows), 1))
         self.steps = np.zeros(len(self.rows), int)
         self.explored = np.zeros(len(self.rows), int)
-        self._last = np.zeros(len(self.rows))
-        self._first = np.full(len(self.rows), np.nan)
+        self.failed = np.zeros(len(self.rows), bool)
         self._behind_z = np.zeros(len(self.rows), int)
-        self._context_used = np.zeros(len(self.rows), int)
-        self._name, self._seed, self._round = name, seed, 0
+        self._z_used = self.z.copy()
+        self._first = np.full(len(self.rows), np.nan)
+        self._curve_returns = np.full((len(self.rows), config.episodes), np.nan)
+        self._curve_context = np.zeros((len(self.rows), config.episodes), int)
+        self._name, self.seed, self._round = name, seed, 0
 
     def active(self) -> np.ndarray:
         """Rows that still have evaluation steps to go."""
-        return np.flatnonzero(self.steps < self.budget)
+        return np.flatnonzero((self.steps < self.budget) & ~self.failed)
 
     def draw(self, purpose: str, row: int) -> np.random.Generator:
         """Randomness at the address (seed, protocol, purpose, task, repeat, round)."""
         stream = f"{self._name}-{purpose}"
-        return rng.generator(self._seed, stream, *self.rows[row], self._round)
+        return rng.generator(self.seed, stream, *self.rows[row], self._round)
 
     def seeds(self, purpose: str) -> list[int]:
         """A reset seed per row."""
         return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
+
+    def training_codes(self) -> np.ndarray:
+        """The z of each training task."""
+        return training_codes(self.agent, self.dataset, self.seed)
 
     def infer(self, rows: np.ndarray) -> None:
         """Replace the z of these rows by what their contexts say."""
@@ -93,12 +118,17 @@ class Trial:
     def evaluate(self) -> Episodes:
         """Run one deterministic episode per row and book it for the active ones."""
         episodes = self._run(
-            lambda observation, t: self.agent.act(observation, self.z), self.seeds("reset")
+            lambda observation, t: self.agent.act(observation, self.z),
+            self.seeds("reset"),
+            self.active(),
         )
         rows = self.active()
         returns = episodes.reward.sum(axis=1, dtype=np.float64)
-        self._last[rows] = returns[rows]
-        self._context_used[rows] = self._behind_z[rows]
+        # An episode is at most a horizon long, so one begins in every horizon.
+        point = rows, self.steps[rows] // self.family.horizon
+        self._curve_returns[point] = returns[rows]
+        self._curve_context[point] = self._behind_z[rows]
+        self._z_used[rows] = self.z[rows]
         self._first = np.where(np.isnan(self._first), returns, self._first)
         self.steps[rows] += episodes.length[rows]
         self._round += 1
@@ -108,8 +138,9 @@ class Trial:
         """Add at least one horizon of stochastic transitions to each active row's context."""
         rows, gathered = self.active(), np.zeros(len(self.rows), int)
         attempt = 0
-        while (unfinished := rows[gathered[rows] < self.family.horizon]).size:
-            episodes = self._run(*self._explorer(attempt))
+        while (unfinished := self.sound(rows[gathered[rows] < self.family.horizon])).size:
+            episodes = self._run(*self._explorer(attempt), unfinished)
+            unfinished = self.sound(unfinished)
             self.buffer.add_episodes(episodes, unfinished)
             gathered[unfinished] += episodes.length[unfinished]
             self.explored[unfinished] += episodes.length[unfinished]
@@ -121,36 +152,40 @@ class Trial:
         seeds = [int(d.integers(2**31)) for d in draws]
         uniform = np.stack([d.uniform(-1, 1, shape) for d in draws]).astype(np.float32)
         keys = jax.vmap(jax.random.key)(np.array([d.integers(2**31) for d in draws], np.uint32))
-        fold = jax.vmap(jax.random.fold_in, in_axes=(0, None))
 
         def policy(observation: np.ndarray, t: int) -> np.ndarray:
             # The counter starts anew at the evaluation steps so far in every exploration episode.
             random = (self.steps + t) * 2 < self.budget
             if random.all():
                 return uniform[:, t]
-            sampled = self.agent.explore(observation, self.z, fold(keys, t))
+            sampled = self.agent.explore(observation, self.z, _fold(keys, t))
             return np.where(random[:, None], uniform[:, t], sampled)
 
         return policy, seeds
 
-    def _run(self, policy, seeds: list[int]) -> Episodes:
+    def _run(self, policy, seeds: list[int], rows: np.ndarray) -> Episodes:
         episodes = rollout(self.family, self.parameters, policy, seeds)
-        if episodes.diverged.any():
-            task, repeat = self.rows[int(np.flatnonzero(episodes.diverged)[0])]
-            raise SimulationError(
-                f"the simulation of {self.family.name} task {task} (repeat {repeat}) diverged "
-                f"during {self._name} evaluation"
-            )
+        # The other rows only keep the batch's shape: what becomes of them is nobody's concern.
+        self.failed[rows[episodes.diverged[rows]]] = True
         return episodes
+
+    def sound(self, rows: np.ndarray) -> np.ndarray:
+        """Those of the rows whose simulation has not diverged."""
+        return rows[~self.failed[rows]]
 
     def result(self) -> ProtocolResult:
         """What was measured."""
         shape = (-1, self.config.repeats)
+        curve = np.where(self.failed[:, None], np.nan, self._curve_returns)
+        first = np.where(self.failed, np.nan, self._first)
         return ProtocolResult(
-            self._last.reshape(shape),
-            self._first.reshape(shape),
-            self._context_used.reshape(shape),
-            (self.steps + self.explored).reshape(shape),
+            returns=curve[:, -1].reshape(shape),
+            first_returns=first.reshape(shape),
+            context_transitions=self._curve_context[:, -1].reshape(shape),
+            interaction_steps=(self.steps + self.explored).reshape(shape),
+            curve_returns=curve.reshape(*shape, self.config.episodes),
+            curve_context=self._curve_context.reshape(*shape, self.config.episodes),
+            z=self._z_used.reshape(*shape, self._z_used.shape[1]),
         )
 
 
@@ -169,7 +204,9 @@ def offline(trial: Trial) -> None:
 def online(trial: Trial) -> None:
     """Contexts from the agent's own episodes, starting with z0."""
     while (rows := trial.active()).size:
-        trial.buffer.add_episodes(trial.evaluate(), rows)
+        episodes = trial.evaluate()
+        rows = trial.sound(rows)
+        trial.buffer.add_episodes(episodes, rows)
         trial.infer(rows[trial.steps[rows] >= trial.inference_after])
 
 
@@ -182,7 +219,31 @@ def non_prior(trial: Trial) -> None:
         trial.infer(rows[trial.steps[rows] >= trial.inference_after])
 
 
-PROTOCOLS: dict[str, Callable[[Trial], None]] = {
+def oracle(trial: Trial) -> np.ndarray:
+    """Returns [task, repeat] with the z of the best logged policy's transitions."""
+    for row in trial.active():
+        data = trial.dataset.task(trial.rows[row][0])
+        draw = trial.draw("context", row)
+        which = steps_of_checkpoint(data, trial.dataset.horizon, best_checkpoint(data))
+        trial.buffer.add(row, data.transitions(draw.choice(which, size=trial.budget)))
+    trial.infer(trial.active())
+    returns = trial.evaluate().reward.sum(axis=1, dtype=np.float64)
+    return np.where(trial.failed, np.nan, returns).reshape(-1, trial.config.repeats)
+
+
+def best_checkpoint(data: TaskData) -> int:
+    """The behaviour policy whose episodes earned most on average."""
+    numbers = np.unique(data.checkpoints)
+    means = [data.returns[data.checkpoints == number].mean() for number in numbers]
+    return int(numbers[np.argmax(means)])
+
+
+def steps_of_checkpoint(data: TaskData, horizon: int, number: int) -> np.ndarray:
+    """Numbers of the transitions that this behaviour policy collected."""
+    return np.flatnonzero(data.checkpoints[data.steps // horizon] == number)
+
+
+PAPER_PROTOCOLS: dict[str, Callable[[Trial], None]] = {
     "offline": offline,
     "online": online,
     "non-prior": non_prior,

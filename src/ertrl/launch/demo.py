@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from ertrl.api import collect
-from ertrl.launch.local import Job, run_jobs
+from ertrl.launch.local import run_jobs
+from ertrl.launch.seeds import training_job
 from ertrl.profiles import train_config
 from ertrl.reporting import print_summary, report
 from ertrl.training import Run
@@ -32,15 +33,7 @@ def demo(
             learner, config = train_config(profile, family, method)
             config = replace(config, seed=seed)
             runs.append(Run.create(out / "runs", dataset, method, learner, config, profile))
-    jobs = [
-        Job(
-            f"{run.method.name} seed {run.config.seed}",
-            ("train", str(run.path)),
-            out / "logs" / f"{run.name}.log",
-        )
-        for run in runs
-    ]
-    run_jobs(jobs)
+    run_jobs([training_job(run, dataset, out / "logs") for run in runs])
     say(f"[bold]3/3[/] report -> {out / 'report' / 'report.html'}")
     page = report([run.path for run in runs], out / "report")
     print_summary([run.path for run in runs])

@@ -195,6 +195,16 @@ class Run:
         path = self.evaluation_path(steps[-1] if step is None else step)
         return self._read_own(path, "ertrl-evaluation")
 
+    def add_evaluation(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Keep an evaluation, together with the protocols that others measured at this step."""
+        path = self.evaluation_path(result["step"])
+        with store.exclusive(path.parent, wait=True):
+            if path.exists():
+                known = self._read_own(path, "ertrl-evaluation")
+                result = {**result, "protocols": {**known["protocols"], **result["protocols"]}}
+            store.write_json(path, result)
+        return result
+
     def _read_own(self, path: Path, kind: str) -> dict[str, Any]:
         """A sealed file of this run at this step, not one that was put in its place."""
         content = store.read_json(path, kind)
