@@ -46,7 +46,21 @@ class Collector:
         self._simulation = family.simulate(family.parameters[self._tasks])
         self._observation = self._simulation.reset(self._reset_seeds(0).tolist())
         self._age = np.zeros(len(self._tasks), int)
-        self.learn = jax.jit(policies.learn, donate_argnums=0)
+        self._learn = jax.jit(policies.learn, donate_argnums=0)
+        size = family.n_tasks // policies.groups
+
+        # Programs of their own, so that `put` works in place: within `learn`, all would be copied.
+        def take(state: sac.SacState, group: Array) -> sac.SacState:
+            part = lambda x: jax.lax.dynamic_slice_in_dim(x, group * size, size)  # noqa: E731
+            return jax.tree.map(part, state)
+
+        def put(state: sac.SacState, part: sac.SacState, group: Array) -> sac.SacState:
+            def place(whole: Array, part: Array) -> Array:
+                return jax.lax.dynamic_update_slice_in_dim(whole, part, group * size, axis=0)
+
+            return jax.tree.map(place, state, part)
+
+        self._take, self._put = jax.jit(take), jax.jit(put, donate_argnums=0)
 
         @jax.jit
         def sample(state: sac.SacState, observation: Array, key: Array, t: Array):
@@ -66,9 +80,9 @@ class Collector:
         loop = {"block": np.array(self._block), "observation": self._observation, "age": self._age}
         return loop | simulation
 
-    def resume(self, state: sac.SacState, progress: dict[str, np.ndarray]) -> None:
-        """Go on from there; the replay goes on by itself."""
-        self.state, self._block = jax.tree.map(jnp.copy, state), int(progress["block"])
+    def resume(self, progress: dict[str, np.ndarray]) -> None:
+        """Go on from there."""
+        self._block = int(progress["block"])
         self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
         own = {k.removeprefix(SIMULATION): v for k, v in progress.items() if SIMULATION in k}
         self._simulation.restore(own)
@@ -135,7 +149,12 @@ class Collector:
     def update(self, block: int, group: int, key: Array) -> None:
         """One block of updates of one group of policies."""
         batches = self.policies.draw(self.replay, block, group)
-        self.state, metrics = self.learn(self.state, *batches, key, group)
+        if self.policies.groups == 1:
+            self.state, metrics = self._learn(self.state, *batches, key, group)
+        else:
+            part = self._take(self.state, group)
+            part, metrics = self._learn(part, *batches, key, group)
+            self.state = self._put(self.state, part, group)
         if not np.isfinite(metrics["critic_loss"]).all():
             raise TrainingDiverged(
                 f"behaviour policy training on {self.family.name} diverged in block {block}; "

@@ -37,19 +37,22 @@ def estimate(
     begun = time.monotonic()
     wanted = needs(family, config)
     collector = _small(family, config, steps_per_block=1)
-    compile_seconds, per_step = _time(lambda: collector.simulate(1), seconds)
-    compiled, per_block = _time(lambda: _update(collector), seconds)
+    compile_seconds, per_step = _time(collector.simulate, seconds, 1)
+    compiled, per_block = _time(_update, seconds, collector)
     compile_seconds += compiled
     per_block *= config.steps_per_block
     if config.steps_per_block > 1 and per_block < seconds:
         # A call that makes many updates spends less on being called.
         whole = _small(family, config, steps_per_block=config.steps_per_block)
         whole.simulate(config.steps_per_block)
-        compiled, per_block = _time(lambda: _update(whole), seconds)
+        compiled, per_block = _time(_update, seconds, whole)
         compile_seconds += compiled
     groups = collector.policies.groups
-    alternatives = _alternatives(family, config, per_block, seconds)
     per_recording = _recording_seconds(collector, config.episodes_per_checkpoint)
+    # One copy of the policies is part of what this process holds already.
+    memory = _peak_memory() + sum(wanted["memory"].values()) - state_bytes(family, config)
+    del collector
+    alternatives = _alternatives(family, config, per_block, seconds)
     per_episode = per_recording / config.episodes_per_checkpoint
     parts = {
         "compile": compile_seconds,
@@ -62,8 +65,6 @@ def estimate(
     rows = family.n_tasks * config.simulations_per_task
     policies = family.n_tasks if config.policy == "independent" else 1
     updates = config.steps_per_block * config.updates_per_step * policies / groups
-    # One copy of the policies is part of what this process holds already.
-    memory = _peak_memory() + sum(wanted["memory"].values()) - state_bytes(family, config)
     disk, free = sum(wanted["disk"].values()), free_bytes(path)
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
@@ -102,14 +103,14 @@ def _update(collector: Collector) -> None:
     collector.update(0, 0, rng.key(collector.config.seed, "estimate"))
 
 
-def _time(call: Callable[[], None], seconds: float) -> tuple[float, float]:
+def _time(call: Callable[..., None], seconds: float, argument: Any) -> tuple[float, float]:
     """Time of the first call beyond that of a later one, and of a later one."""
     begun = time.perf_counter()
-    call()
+    call(argument)
     first, count = time.perf_counter() - begun, 0
     begun = time.perf_counter()
     while not count or (time.perf_counter() - begun < seconds and count < MEASURED_STEPS - 10):
-        call()
+        call(argument)
         count += 1
     each = (time.perf_counter() - begun) / count
     return max(first - each, 0.0), each
@@ -126,7 +127,7 @@ def _alternatives(
     sizes = {1, max(k for k in range(1, SIDE_BY_SIDE + 1) if family.n_tasks % k == 0)}
     for size in sorted(sizes - {config.tasks_at_once}):
         other = _small(family, config, steps_per_block=1, tasks_at_once=size)
-        _, each = _time(lambda other=other: _update(other), seconds)
+        _, each = _time(_update, seconds, other)
         found[str(size)] = each / (config.updates_per_step * size)
     return found
 

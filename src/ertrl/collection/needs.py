@@ -15,6 +15,9 @@ from ertrl.errors import DataError
 MARGIN = 64 * 2**20
 """Left free on the disk: manifests, logs, the rounding of files to blocks."""
 
+POLICY_COPIES = 2.1
+"""SAC's state, and three times its largest part while a savepoint is read or written."""
+
 
 def state_bytes(family: Family, config: CollectConfig) -> int:
     """Networks, targets and optimisers of all behaviour policies."""
@@ -45,8 +48,7 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
             "savepoints (while collecting)": 2 * state,
         },
         "memory": {
-            # The third copy is made while saving.
-            "policies": 3 * state,
+            "policies": int(POLICY_COPIES * state),
             # Gathered, then copied to the device.
             "batches of a block": 2 * updates * policies * config.batch_size * row,
             "episodes being recorded": dataset_bytes(at_once),

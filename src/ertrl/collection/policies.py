@@ -4,7 +4,7 @@ Observations and actions have axes [task, k]: k simulations of every task, tasks
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,11 +31,13 @@ class Policies(NamedTuple):
     gaussian: Callable[..., tuple[Array, Array]]
     """(state, observation [tasks, k, O]) -> mean and log-std before tanh"""
     groups: int
-    """How many calls of `learn` make a block: policies may train in turns."""
+    """How many calls of `learn` make a block: policies may train in turns. If there are several,
+    the state has an axis of tasks, and each group is a part of it."""
     draw: Callable[[Replay, int, int], Batches]
     """(replay, block, group) -> transitions [updates, ...] and task inputs of a group"""
     learn: Callable[..., tuple[sac.SacState, dict[str, Array]]]
-    """(state, transitions, task inputs, key, group) -> state, metrics; one block of updates"""
+    """(state of a group, transitions, task inputs, key, group) -> state of the group, metrics;
+    one block of updates"""
 
 
 def _act(actor, observation: Array, task: Array, key: PRNGKeyArray | None) -> Array:
@@ -114,19 +116,12 @@ def independent(family: Family, config: CollectConfig) -> Policies:
     def learn(state, batches, task, key, group):
         tasks = group * size + jnp.arange(size)
 
-        def step(part, inputs):
+        def step(state, inputs):
             batch, task, i = inputs
             keys = jax.random.split(jax.random.fold_in(key, i), n)[tasks]
-            return jax.vmap(lambda *args: sac.update(config, *args))(part, batch, task, keys)
+            return jax.vmap(lambda *args: sac.update(config, *args))(state, batch, task, keys)
 
-        def put(whole: Array, part: Array) -> Array:
-            return jax.lax.dynamic_update_slice_in_dim(whole, part, group * size, axis=0)
-
-        part: Any = jax.tree.map(
-            lambda x: jax.lax.dynamic_slice_in_dim(x, group * size, size), state
-        )
-        part, metrics = jax.lax.scan(step, part, (batches, task, np.arange(len(task))))
-        return jax.tree.map(put, state, part), metrics
+        return jax.lax.scan(step, state, (batches, task, np.arange(len(task))))
 
     return Policies(
         init=lambda key: jax.vmap(lambda k: sac.init(config, dims, 0, k))(jax.random.split(key, n)),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ertrl import store
 from ertrl.collection.collector import Collector
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.needs import check_disk, describe_needs, needs
@@ -48,17 +47,18 @@ def collect(
         "references": references.fingerprint if references else None,
     }
     with Savepoints(path, identity) as savepoints, stop_signals() as stop_signal:
-        collection = _Collection(family, config, path, savepoints, progress)
+        collection = None
         try:
+            collection = _Collection(family, config, path, savepoints, progress)
             collection.train(stop_signal)
             collection.finish(references)
-        except (TrainingDiverged, SimulationError):
-            # Going on would end the same way.
-            collection.writer.abandon()
-            savepoints.remove()
-            raise
-        except BaseException:
-            collection.writer.pause()
+        except BaseException as error:
+            # A policy or a simulation that diverged would do so again.
+            hopeless = isinstance(error, (TrainingDiverged, SimulationError)) or savepoints.empty
+            if collection:
+                collection.writer.abandon() if hopeless else collection.writer.pause()
+            if hopeless:
+                savepoints.remove()
             raise
     sweep(path)
     return Dataset(path, verify=False)
@@ -106,8 +106,8 @@ class _Collection:
         collector.replay.resume(point.facts["replay"])
         self._replay_seal.verify(point.facts["replay_seal"], folder)
         self._episode_seal.verify(point.facts["episode_seal"], folder)
-        state = store.tree_from_bytes(point.weights, collector.state, folder)
-        collector.resume(state, point.loop)
+        collector.state = self._savepoints.load_state(point.block, collector.state)
+        collector.resume(point.loop)
         self._curve, self._block = point.facts["curve"], point.block
         self._seconds_before = point.facts["seconds"]
 
@@ -131,8 +131,8 @@ class _Collection:
             "replay_seal": self._replay_seal.extend(collector.replay.count),
             "episode_seal": self._episode_seal.extend(self.writer.filled),
         }
-        weights = store.tree_to_bytes(collector.state)
-        self._savepoints.save(Savepoint(self._block, weights, collector.progress(), facts))
+        point = Savepoint(self._block, collector.progress(), facts)
+        self._savepoints.save(point, collector.state)
         self._saved = time.monotonic()
         self._save_took = self._saved - begun
 

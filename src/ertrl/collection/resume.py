@@ -2,7 +2,7 @@
 
     data/.point-robot.collecting/
       collection.json        what is being collected, sealed
-      00000120.weights       SAC after 120 blocks, safetensors
+      00000120.actor ...     SAC after 120 blocks, part by part, safetensors
       00000120.loop          simulations and counters at that moment, safetensors
       00000120.json          description with the checksums of all of it, sealed; written last
       replay/*.npy           append-only
@@ -16,12 +16,16 @@ import hashlib
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ertrl import store
+from ertrl.collection.sac import SacState
 from ertrl.config import to_json
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
@@ -72,7 +76,6 @@ class Savepoint(NamedTuple):
     """A moment between two blocks."""
 
     block: int
-    weights: bytes
     loop: dict[str, np.ndarray]
     facts: dict[str, Any]
     """Curve, seconds, episodes per task, seals: whatever is JSON."""
@@ -109,10 +112,13 @@ class Savepoints:
             raise
 
     def _open(self, identity: dict[str, Any]) -> None:
-        for stale in self.folder.glob("*.tmp"):
-            stale.unlink()
+        saved = {f"{block:08d}" for block in self._blocks()}
+        for file in self.folder.iterdir():
+            undescribed = file.stem.isdecimal() and file.stem not in saved
+            if undescribed or file.suffix == ".tmp":
+                file.unlink()
         about = self.folder / "collection.json"
-        if not about.exists() or not self._blocks():
+        if not about.exists() or self.empty:
             for stale in self.folder.iterdir():
                 if stale.name != ".lock":
                     shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
@@ -147,9 +153,14 @@ class Savepoints:
     def _blocks(self) -> list[int]:
         return sorted(int(p.stem) for p in self.folder.glob("*.json") if p.stem.isdecimal())
 
+    @property
+    def empty(self) -> bool:
+        """Nothing is saved yet."""
+        return not self._blocks()
+
     def load(self) -> Savepoint | None:
         """The newest savepoint, checked; None if there is none yet."""
-        if not self._blocks():
+        if self.empty:
             return None
         block = self._blocks()[-1]
         stem = self.folder / f"{block:08d}"
@@ -157,29 +168,38 @@ class Savepoints:
         for suffix, expected in facts.pop("files").items():
             store.check_file(stem.with_suffix(suffix), expected)
         loop = stem.with_suffix(".loop")
-        return Savepoint(
-            block,
-            store.read_bytes(stem.with_suffix(".weights")),
-            store.arrays_from_bytes(store.read_bytes(loop), loop),
-            facts,
-        )
+        return Savepoint(block, store.arrays_from_bytes(store.read_bytes(loop), loop), facts)
 
-    def save(self, point: Savepoint) -> None:
+    def load_state(self, block: int, state: SacState) -> SacState:
+        """Fill SAC's state, part by part: all of it twice may not fit into memory."""
+        for name in state._fields:
+            file = self.folder / f"{block:08d}.{name}"
+            part = store.tree_from_bytes(store.read_bytes(file), {name: getattr(state, name)}, file)
+            # A copy, because memory that is read from a file must not be donated.
+            state = state._replace(**jax.tree.map(jnp.copy, part))
+        return state
+
+    def save(self, point: Savepoint, state: SacState) -> None:
         """Write it, then drop the older one. It counts from its description on."""
         stem = self.folder / f"{point.block:08d}"
-        blobs = {".weights": point.weights, ".loop": store.arrays_to_bytes(point.loop)}
-        for suffix, blob in blobs.items():
+        parts = ((f".{name}", store.tree_to_bytes({name: x})) for name, x in _parts(state))
+        files = {}
+        for suffix, blob in chain(parts, [(".loop", store.arrays_to_bytes(point.loop))]):
             store.write_bytes(stem.with_suffix(suffix), blob)
-        files = {suffix: store.sha256(blob) for suffix, blob in blobs.items()}
+            files[suffix] = store.sha256(blob)
         description = {"kind": KIND, "files": files, **point.facts}
         store.write_json(stem.with_suffix(".json"), description)
         for old in self._blocks()[:-1]:
-            for suffix in (".json", ".weights", ".loop"):
+            for suffix in (".json", *files):
                 (self.folder / f"{old:08d}{suffix}").unlink(missing_ok=True)
 
     def remove(self) -> None:
         """The collection is complete, or cannot be completed."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _parts(state: SacState) -> Iterator[tuple[str, Any]]:
+    return zip(state._fields, state, strict=True)
 
 
 def _difference(there: Any, here: Any) -> str:
