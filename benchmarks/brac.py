@@ -47,8 +47,7 @@ class Row(NamedTuple):
 
 
 PAPER = {"alpha_init": 50.0, "alpha_learning_rate": 1.0, "divergence_target": 0.05}
-ROWS = {
-}
+ROWS = {}
 
 
 def logged_returns(dataset: Dataset) -> dict[str, float]:

@@ -133,7 +133,9 @@ def task_cross_entropy(logits: Float[Array, "T C N"], task: Int[Array, "T"]) -> 
     return -jnp.take_along_axis(log_p, task[:, None, None], axis=-1).mean()
 
 
-def gaussian_kl(mean: Float[Array, "*b Z"], variance: Float[Array, "*b Z"]) -> Float[Array, "*b"]:
+def kl_to_standard_normal(
+    mean: Float[Array, "*b Z"], variance: Float[Array, "*b Z"]
+) -> Float[Array, "*b"]:
     """PEARL: KL(N(mean, variance) || N(0, I)), summed over dimensions."""
     return 0.5 * (variance + jnp.square(mean) - 1 - jnp.log(variance)).sum(axis=-1)
 
