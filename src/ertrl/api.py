@@ -220,7 +220,8 @@ def render(
     adapted = agent.adapt(logged.transitions(rows)._asdict())
     clips = []
     for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
-        clip = render_rollout(family, task, lambda s, t, z=z: agent.act(s, z[None]))
+        act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
+        clip = render_rollout(family, task, act, width=480, height=360)
         clips.append((caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
     (left, fps), (right, _) = clips
     return write_video(out, render_side_by_side(left, right), fps)
