@@ -75,13 +75,14 @@ def estimate_collection(
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     config: CollectConfig | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Time, memory and disk that `collect` would take here, measured in a few seconds."""
-    made = make_family(family, **(options or {}))
+    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
     path = Path(out) if out is not None else Path("data") / family
-    return estimate(made, config or collect_config(profile, family), path)
+    return estimate(made, config or collect_config(profile, family, variant), path)
 
 
 def _scale(references: str | Path | Dataset | None, family: Family) -> Dataset | None:
