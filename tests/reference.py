@@ -149,6 +149,11 @@ def slope_penalty(c, actions, step=1e-5):
     return np.mean(np.maximum(np.sqrt((slopes**2).sum(axis=-1)) - 1, 0) ** 2)
 
 
+def size_penalty(c, actions):
+    """The released BRAC: mean over rows of max(|c| - 1, 0)^2, the value in place of the slope."""
+    return np.mean(np.maximum(np.abs(c(actions)) - 1, 0) ** 2)
+
+
 def projected_alpha(alpha, divergence, target, rate, largest):
     """Gradient ascent on alpha (KL - target), projected into [0, largest] after each step."""
     return min(max(alpha + rate * (divergence - target), 0.0), largest)
@@ -260,7 +265,7 @@ def product_of_gaussians(means, variances):
     return mean, variance
 
 
-def gaussian_kl(mean, variance):
+def kl_to_standard_normal(mean, variance):
     """KL(N(mean, variance) || N(0, I)) by integration of each dimension on a grid."""
     total = 0.0
     for m, v in zip(mean, variance, strict=True):

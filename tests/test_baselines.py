@@ -18,7 +18,7 @@ from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.methods.encoder import GaussianEncoder
 from ertrl.methods.moments import Moments
-from ertrl.training.update import init, make_chunk
+from ertrl.training.update import init, make_chunk, run_key
 from ertrl.types import Context, Dims
 from toys import (
     DIMS,
@@ -119,12 +119,16 @@ def test_prediction_error_by_hand():
     close(losses.prediction_error(predicted, target), (1 + 4 + 4) / 4)
 
 
-def test_gaussian_kl_by_hand_and_by_integration():
-    close(losses.gaussian_kl(jnp.zeros(3), jnp.ones(3)), 0.0)
+def test_kl_to_standard_normal_by_hand_and_by_integration():
+    close(losses.kl_to_standard_normal(jnp.zeros(3), jnp.ones(3)), 0.0)
     # 1/2 (4 + 9 - 1 - log 4)
-    close(losses.gaussian_kl(jnp.array([3.0]), jnp.array([4.0])), 6 - np.log(2))
+    close(losses.kl_to_standard_normal(jnp.array([3.0]), jnp.array([4.0])), 6 - np.log(2))
     mean, variance = np.array([0.3, -1.2, 2.0]), np.array([0.1, 1.0, 3.0])
-    close(losses.gaussian_kl(mean, variance), ref.gaussian_kl(mean, variance), rtol=1e-5)
+    close(
+        losses.kl_to_standard_normal(mean, variance),
+        ref.kl_to_standard_normal(mean, variance),
+        rtol=1e-5,
+    )
 
 
 @examples
@@ -347,7 +351,7 @@ def test_only_offline_pearl_hears_the_critic(learner):
             learner=random_state(lambda key: init(*parts, config, DIMS), seed=1).learner
         )
         chunk, data = make_chunk(*parts, config), batches(1, config, learner)
-        one, two = (chunk(s, data)[0].method for s in (state, other))
+        one, two = (chunk(s, data, run_key(0))[0].method for s in (state, other))
         return trees_differ(one, two)
 
     assert moved("offline-pearl")

@@ -299,6 +299,12 @@ class ToySimulation(Simulation):
         never = np.zeros(self.size, bool)
         return Step(self._observation(), self._observation(), self._count >= self._length, never)
 
+    def state(self):
+        return {"count": self._count.copy()}
+
+    def restore(self, state):
+        self._count = state["count"].copy()
+
     def _observation(self):
         return np.stack([self._count] * DIMS.observation, axis=1).astype(np.float32)
 

@@ -5,14 +5,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import rng
+from ertrl import rng, store
 from ertrl.collection import collect as collect_dataset
+from ertrl.collection import estimate, sweep
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
-from ertrl.envs import make_family
+from ertrl.envs import Family, make_family
 from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent, references
+from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
+from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.probes import ProbeSettings, probe_agent
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -32,32 +35,68 @@ def collect(
     variant: str = DEFAULT_VARIANT,
     config: CollectConfig | None = None,
     options: Mapping[str, Any] | None = None,
+    references: str | Path | Dataset | None = None,
     progress: ProgressStyle = "auto",
 ) -> Dataset:
     """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
 
     Settings come from the profile and its variant unless `config` gives them all; `options` choose
-    a variant of the family and win over the profile's. A dataset that is already there with the
-    same settings is opened instead.
+    a variant of the family and win over the profile's. `references` is a dataset of the same tasks
+    whose expert returns are to be the upper end of this one's scale, too. A collection with the
+    same settings that was stopped goes on; a dataset that is already there with the same settings
+    is opened instead.
     """
     made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
     config = config or collect_config(profile, family, variant)
     path = Path(out) if out is not None else Path("data") / family
+    scale = _scale(references, made)
     if not path.exists():
-        dataset = collect_dataset(made, config, path, progress)
+        dataset = collect_dataset(made, config, path, progress, scale)
         try:
-            references(dataset)
+            check_references(dataset)
         except DataError as problem:
             warnings.warn(str(problem), stacklevel=2)
         return dataset
+    sweep(path)
     dataset = Dataset(path)
-    there = (dataset.family, dataset.family_options, dataset.manifest["collector"]["config"])
-    if there != (family, made.options, to_json(config)):
+    collector = dataset.manifest["collector"]
+    there = dataset.family, dataset.family_options, collector.get("config")
+    there = (*there, collector.get("references"))
+    if there != (family, made.options, to_json(config), scale and scale.fingerprint):
         raise DataError(
             f"{path} already holds another dataset ({dataset.family}, collected with other "
             "settings). Choose another place with --out, or remove it to collect again."
         )
     return dataset
+
+
+def estimate_collection(
+    family: str,
+    out: str | Path | None = None,
+    *,
+    profile: str = "laptop",
+    config: CollectConfig | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Time, memory and disk that `collect` would take here, measured in a few seconds."""
+    made = make_family(family, **(options or {}))
+    path = Path(out) if out is not None else Path("data") / family
+    return estimate(made, config or collect_config(profile, family), path)
+
+
+def _scale(references: str | Path | Dataset | None, family: Family) -> Dataset | None:
+    """The dataset that expert returns are taken from, if it has the same tasks."""
+    if references is None:
+        return None
+    scale = references if isinstance(references, Dataset) else Dataset(references)
+    if (scale.family, scale.family_options) != (family.name, family.options) or sorted(
+        scale.tasks
+    ) != list(range(family.n_tasks)):
+        raise DataError(
+            f"{scale.path} holds tasks of {scale.family} {scale.family_options}; references must "
+            f"come from the same tasks, those of {family.name} {family.options}"
+        )
+    return scale
 
 
 def train(
@@ -140,6 +179,30 @@ def evaluate(
     agent = load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
     return run.add_evaluation(result)
+
+
+def probe(
+    run: str | Path | Run,
+    *,
+    data: str | Path | None = None,
+    step: int | None = None,
+    settings: ProbeSettings | None = None,
+) -> dict[str, Any]:
+    """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
+
+    Probes that are already there with the same settings are returned as they are.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    step = run.latest_checkpoint() if step is None else step
+    settings = settings or ProbeSettings()
+    if step in run.probe_steps():
+        known = run.probes(step)
+        if known["settings"] == to_json(settings):
+            return known
+    dataset = run.open_dataset(data)
+    result = probe_agent(load_agent(run, step), dataset, step=step, run=run.name, settings=settings)
+    store.write_json(run.probes_path(step), result)
+    return result
 
 
 def render(

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,10 +64,13 @@ class DatasetWriter:
         path: Path,
         family: Family | Description,
         episodes_per_task: int | Mapping[int, int],
+        filled: Sequence[int] | None = None,
     ):
         """Work in a hidden folder beside the final one.
 
-        A number of episodes is for each task of the family; a mapping names tasks and numbers.
+        A number of episodes is for each task of the family; a mapping names tasks and numbers. With
+        `filled`, go on with the folder of an earlier writer that was stopped, behind that many
+        episodes of each task.
         """
         if path.exists():
             raise DataError(
@@ -83,22 +86,53 @@ class DatasetWriter:
         self._work = path.with_name(f".{path.name}.partial")
         self._lock = ExitStack()
         self._lock.enter_context(store.exclusive(path.with_name(f".{path.name}.lock")))
-        shutil.rmtree(self._work, ignore_errors=True)
-        self._filled = dict.fromkeys(episodes_per_task, 0)
+        if filled is None:
+            shutil.rmtree(self._work, ignore_errors=True)
+        for stale in self._work.rglob("*.tmp"):
+            stale.unlink()
+        already = filled or [0] * len(episodes_per_task)
+        self._filled = dict(zip(episodes_per_task, already, strict=True))
+        open_map = store.map_array if filled is None else store.map_again
         self._arrays = {
-            task: {field: self._allocate(task, field, episodes) for field in layout.FIELDS}
+            task: {
+                field: open_map(
+                    self._work / layout.file_of(task, field),
+                    layout.dtype_of(field),
+                    layout.shape_of(field, episodes, *self._sizes),
+                )
+                for field in layout.FIELDS
+            }
             for task, episodes in episodes_per_task.items()
         }
 
-    def _allocate(self, task: int, field: str, episodes: int) -> np.memmap:
-        file = self._work / layout.file_of(task, field)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shape = layout.shape_of(field, episodes, *self._sizes)
-        array = np.lib.format.open_memmap(file, "w+", layout.dtype_of(field), shape)
-        with open(file, "r+b") as handle:
-            # Claim the space now: a full disk is an error here, but a crash while writing to a map.
-            os.posix_fallocate(handle.fileno(), 0, os.fstat(handle.fileno()).st_size)
-        return array
+    @property
+    def filled(self) -> list[int]:
+        """Episodes of each task so far."""
+        return list(self._filled.values())
+
+    def rows(self, task: int) -> list[np.ndarray]:
+        """The arrays of one task, empty rows at their end."""
+        return list(self._arrays[task].values())
+
+    def flush(self) -> None:
+        """Bring everything to the disk."""
+        for arrays in self._arrays.values():
+            for array in arrays.values():
+                array.flush()
+
+    def draw_states(self, task: int, draw: np.random.Generator, size: int) -> np.ndarray:
+        """Observations [size, O] of one task that actions were taken in, with replacement."""
+        arrays = self._arrays[task]
+        lengths = np.asarray(arrays["lengths"][: self._filled[task]])
+        which = draw.integers(lengths.sum(), size=size)
+        episode = np.searchsorted(np.cumsum(lengths), which, side="right")
+        step = which - (np.cumsum(lengths) - lengths)[episode]
+        return np.asarray(arrays["observations"][episode, step])
+
+    def pause(self) -> None:
+        """Leave what is incomplete for a later writer."""
+        self._arrays.clear()
+        self._release()
 
     def abandon(self) -> None:
         """Remove what is incomplete."""
@@ -182,8 +216,10 @@ class DatasetWriter:
     def _finish(array: np.memmap, file: Path, episodes: int) -> str:
         array.flush()
         if episodes < len(array):
-            kept = np.array(array[:episodes])
-            np.save(file, kept, allow_pickle=False)
+            shorter = file.with_name(f".{file.name}.tmp")
+            with open(shorter, "wb") as handle:
+                np.save(handle, np.asarray(array[:episodes]), allow_pickle=False)
+            os.replace(shorter, file)
         with open(file, "rb") as handle:
             os.fsync(handle.fileno())
         return store.sha256_file(file)

@@ -71,8 +71,9 @@ def _plain(values: np.ndarray) -> list[Any]:
     """Lists for JSON; float32 in as many digits as it has, NaN as null."""
     if values.dtype == np.float32:
         values = np.array([float(str(v)) for v in values.ravel()]).reshape(values.shape)
-    missing = np.isnan(values)
-    return np.where(missing, None, values).tolist() if missing.any() else values.tolist()
+    plain = values.astype(object)
+    plain[np.isnan(values)] = None
+    return plain.tolist()
 
 
 def references(dataset: Dataset) -> dict[str, list[float]]:
@@ -108,7 +109,7 @@ def missing_repeats(result: dict[str, Any]) -> dict[str, int]:
     """Protocol -> repeats that a diverged simulation left unmeasured, where there are any."""
     counts = {
         name: sum(value is None for repeats in measured["returns"] for value in repeats)
-        for name, measured in result["protocols"].items()
+        for name, measured in result.get("protocols", {}).items()
     }
     return {name: count for name, count in counts.items() if count}
 
