@@ -18,6 +18,7 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
   list      families, methods, learners, protocols and profiles
   collect   make behaviour data of a task family
   train     meta-train a method on a dataset, or resume a run
+  watch     follow running training
   evaluate  adapt a trained agent to all tasks under the context protocols
   report    tables, figures and one self-contained page from runs
   render    film an agent before and after adaptation
@@ -70,6 +71,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "list": look.list_parts,
     "collect": make.collect,
     "train": make.train,
+    "watch": run.watch,
     "evaluate": look.evaluate,
     "report": look.report,
     "render": look.render,
