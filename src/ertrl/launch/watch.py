@@ -18,6 +18,8 @@ from ertrl.errors import CorruptFileError
 from ertrl.reporting.gather import open_runs
 from ertrl.training import Run
 
+DIGITS = len("-0123456789")
+"""The end of a run's name that tells configurations apart; shown only where it has to."""
 GROUP = "test-id"
 """Returns are shown on these tasks: held out, and of the same distribution."""
 
@@ -92,22 +94,24 @@ def table(snapshots: Sequence[Snapshot], width: int = 80) -> Table:
     protocols = list(
         dict.fromkeys(k.split("/")[0] for s in snapshots for k in s.scores if k.endswith(GROUP))
     )
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    roomy = width >= 110
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     drawn.add_column("run", overflow="fold")
     drawn.add_column("", no_wrap=True)
-    if width >= 110:
+    if roomy:
         drawn.add_column("", width=16)
-    for head in ("updates", "left", *protocols):
+    for head in ("updates" if roomy else "done", "left", *protocols):
         drawn.add_column(head, justify="right", no_wrap=True)
+    short = [s.run[:-DIGITS] for s in snapshots]
     styles = {"running": "green", "finished": "dim", "stopped": "yellow"}
     for s in snapshots:
         scores = [s.scores.get(f"{p}/{GROUP}") for p in protocols]
-        bar = [ProgressBar(s.updates, s.step, width=16)] if width >= 110 else []
+        bar = [ProgressBar(s.updates, s.step, width=16)] if roomy else []
         drawn.add_row(
-            Text(s.run),
+            Text(s.run if short.count(s.run[:-DIGITS]) > 1 else s.run[:-DIGITS]),
             Text(s.status, style=styles[s.status]),
             *bar,
-            f"{s.step:,} of {s.updates:,}",
+            f"{s.step:,} of {s.updates:,}" if roomy else f"{100 * s.step // s.updates}%",
             duration(s.seconds_left),
             *("" if score is None else f"{score:.1f}" for score in scores),
         )
