@@ -149,6 +149,11 @@ def slope_penalty(c, actions, step=1e-5):
     return np.mean(np.maximum(np.sqrt((slopes**2).sum(axis=-1)) - 1, 0) ** 2)
 
 
+def size_penalty(c, actions):
+    """The released BRAC: mean over rows of max(|c| - 1, 0)^2, the value in place of the slope."""
+    return np.mean(np.maximum(np.abs(c(actions)) - 1, 0) ** 2)
+
+
 def projected_alpha(alpha, divergence, target, rate, largest):
     """Gradient ascent on alpha (KL - target), projected into [0, largest] after each step."""
     return min(max(alpha + rate * (divergence - target), 0.0), largest)
@@ -199,3 +204,73 @@ def protocol(name, horizon, episodes, prior_episodes, length):
         if name != "offline" and evaluated >= threshold:
             behind_z = dict(context)
     return reports, evaluated + explored
+
+
+# --- the other methods' losses ---
+
+
+def entropy_per_state(actions, ridge):
+    """Eq. (entropy_samples) with a Gaussian in every state: [T, S, M, A] -> [T]."""
+    return np.array([action_entropy(of_task, ridge).mean() for of_task in actions])
+
+
+def club_net(net, context):
+    """CSRO's q(z | s, a): tanh on both halves of the output, softplus for the variance."""
+    out = np.tanh(mlp(net, context.observation, context.action))
+    mean, raw = np.split(out, 2, axis=-1)
+    return mean, np.log1p(np.exp(raw))
+
+
+def club_likelihood(z, mean, variance, mask):
+    """-log N(z; mean, variance) averaged over dimensions, up to its constant."""
+    surprises = []
+    for place in np.argwhere(np.asarray(mask) > 0):
+        z_t, mean_t, variance_t = (x[tuple(place)] for x in (z, mean, variance))
+        log_density = norm.logpdf(z_t, mean_t, np.sqrt(variance_t))
+        surprises.append(-(log_density + 0.5 * np.log(2 * np.pi)).mean())
+    return np.mean(surprises)
+
+
+def club_bound(z, mean, variance, mask):
+    """Matched pairs against all pairs (t, t') of a context, one by one."""
+    values = []
+    for context in np.ndindex(*np.shape(mask)[:-1]):
+        slots = np.flatnonzero(np.asarray(mask)[context])
+        for t in slots:
+            mean_t, variance_t = mean[context][t], variance[context][t]
+
+            def score(z_t, mean_t=mean_t, variance_t=variance_t):
+                return -np.mean((z_t - mean_t) ** 2 / variance_t)
+
+            unmatched = [score(z[context][other]) for other in slots]
+            values.append(score(z[context][t]) - np.mean(unmatched))
+    return np.mean(values)
+
+
+def cross_entropy(logits, task):
+    """-log of the softmax probability of the right task; logits [T, C, N]."""
+    values = []
+    for of_task, number in zip(np.asarray(logits, np.float64), task, strict=True):
+        for row in of_task:
+            p = np.exp(row - row.max())
+            values.append(-np.log(p[number] / p.sum()))
+    return np.mean(values)
+
+
+def product_of_gaussians(means, variances):
+    """Density of z up to a constant, one factor at a time: [H, Z] -> mean and variance."""
+    mean, variance = means[0], variances[0]
+    for m, v in zip(means[1:], variances[1:], strict=True):
+        mean, variance = (mean * v + m * variance) / (variance + v), variance * v / (variance + v)
+    return mean, variance
+
+
+def kl_to_standard_normal(mean, variance):
+    """KL(N(mean, variance) || N(0, I)) by integration of each dimension on a grid."""
+    total = 0.0
+    for m, v in zip(mean, variance, strict=True):
+        x = np.linspace(m - 12 * np.sqrt(v), m + 12 * np.sqrt(v), 20_001)
+        p = norm.pdf(x, m, np.sqrt(v))
+        log_ratio = norm.logpdf(x, m, np.sqrt(v)) - norm.logpdf(x)
+        total += np.trapezoid(p * log_ratio, x)
+    return total

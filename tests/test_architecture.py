@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
 
 ORDER = [
-    "errors", "rng", "types", "config", "plugins", "provenance", "store", "progress",
+    "errors", "rng", "types", "config", "plugins", "provenance", "store", "progress", "signals",
     "envs", "data", "nets", "losses", "collection", "learners", "methods", "profiles",
     "evaluation", "training", "api", "reporting", "launch", "catalogue", "cli",
 ]  # fmt: skip

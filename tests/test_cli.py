@@ -155,9 +155,9 @@ def test_list_names_all_parts_and_their_settings(capsys):
     parts = json.loads(out)
     assert code == 0
     assert {"point-robot", "point-robot-wind"} <= parts["families"].keys()
-    assert {"er-trl", "focal"} <= parts["methods"].keys()
+    assert {"er-trl", "focal", "csro", "unicorn", "offline-pearl"} == parts["methods"].keys()
     assert set(parts["learners"]) == {"td3bc", "brac"}
-    assert list(parts["protocols"]) == ["offline", "online", "non-prior"]
+    assert list(parts["protocols"]) == ["offline", "online", "non-prior", "idaq"]
     assert set(parts["profiles"]) == {"laptop", "paper"}
     paper = parts["profiles"]["paper"]["train"]["cheetah-vel"]["er-trl"]
     assert paper["sampling"]["context_size"] == 100

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from ertrl.config import CollectConfig
 from ertrl.data import Dataset
 from ertrl.envs import Step, make_family
 from ertrl.errors import ConfigError, DataError
+from ertrl.profiles import collect_config
 
 
 def test_data_goes_from_poor_to_expert(tiny_dataset):
@@ -44,6 +46,7 @@ def test_sac_learns_every_task(family, policy):
         tau=0.02,
         steps=320,
         checkpoints=1,
+        tasks_at_once=40,
     )
     collector = Collector(make_family(family), config)
     for _ in collector.train():
@@ -66,6 +69,65 @@ def test_warmup_raises_the_step_size_from_zero():
     np.testing.assert_allclose(moved, [0, second], rtol=0.05, atol=1e-9)
 
 
+def test_the_paper_records_every_50000_steps_from_100000_to_950000():
+    config = collect_config("paper", "cheetah-vel")
+    config.validate()
+    steps = [config.random_steps + b * config.steps_per_block for b in config.recorded_blocks()]
+    assert steps == list(range(100_000, 950_001, 50_000))
+    assert config.random_steps + config.steps == 1_000_000
+
+
+def test_without_a_range_checkpoints_go_from_the_first_block_to_the_last():
+    config = dataclasses.replace(TINY_COLLECT, checkpoints=3)
+    assert config.recorded_blocks() == [1, 4, 8]
+    assert dataclasses.replace(config, checkpoints=1).recorded_blocks() == [1]
+
+
+def test_policies_train_the_same_one_after_the_other_and_side_by_side():
+    """Up to the order of sums."""
+    states = []
+    for size in (1, 4):
+        config = dataclasses.replace(
+            TINY_COLLECT,
+            policy="independent",
+            batch_size=16,
+            steps=20,
+            steps_per_block=2,
+            checkpoints=1,
+            tasks_at_once=size,
+        )
+        collector = Collector(make_family("point-robot"), config)
+        for _, _ in zip(range(2), collector.train(), strict=False):
+            pass
+        states.append(collector.state)
+    fresh = Collector(make_family("point-robot"), config).state.actor.net.weights[0]
+    one, other = (jax.tree.leaves(state) for state in states)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    moved = np.abs(states[0].actor.net.weights[0] - fresh).max(axis=(1, 2))
+    assert (moved > 1e-3).all(), "every task's network has learned"
+
+
+def test_tasks_at_once_must_divide_the_tasks():
+    config = dataclasses.replace(TINY_COLLECT, policy="independent", tasks_at_once=7)
+    with pytest.raises(ConfigError, match="divide the 40 tasks"):
+        Collector(make_family("point-robot"), config)
+
+
+def test_the_curve_says_what_it_took(tiny_dataset):
+    curve = tiny_dataset.manifest["collector"]["curve"]
+    assert [p["updates"] for p in curve] == [40, 320]
+    # 40 tasks x 2 simulations, 20 random steps first.
+    assert [p["env_steps"] for p in curve] == [80 * (20 + 20), 80 * (20 + 160)]
+    assert 0 < curve[0]["seconds"] <= curve[1]["seconds"]
+    for checkpoint, point in enumerate(curve):
+        for group, tasks in tiny_dataset.groups.items():
+            found = [
+                t.returns[t.checkpoints == checkpoint].mean() for t in map(tiny_dataset.task, tasks)
+            ]
+            assert point[group] == pytest.approx(np.mean(found), rel=1e-6)
+
+
 class TwoTasks:
     """Just enough of a family for a replay: reward = outcome x parameter."""
 
@@ -83,7 +145,9 @@ def test_replay_relabels_rewards_and_leaves_diverged_rows_out():
     diverged = np.array([False, False, False, True])
     step = Step(outcome.astype(np.float32), outcome, np.zeros(4, bool), diverged)
     replay.add(task, outcome, np.zeros((4, 1)), step)
-    own, _ = replay.own(seed=0, block=0, shape=(50, 8))
+    own = replay.own(seed=0, block=0, shape=(50, 8), tasks=[0, 1])
+    alone = replay.own(seed=0, block=0, shape=(50, 8), tasks=[1])
+    np.testing.assert_array_equal(alone.observation[:, 0], own.observation[:, 1])
     assert set(own.reward[:, 0].ravel()) == {1.0, 2.0}
     assert set(own.reward[:, 1].ravel()) == {30.0}, "the diverged row is gone"
     batch, rewarded_by = replay.relabelled(seed=0, block=0, shape=(200, 8), fraction=0.5)
@@ -132,6 +196,11 @@ def test_a_killed_collection_leaves_no_dataset(tmp_path, monkeypatch):
         ({"steps": 30}, "multiples of steps_per_block"),
         ({"checkpoints": 99}, "number of blocks"),
         ({"warmup": 1.5}, "share of training"),
+        ({"style": -1.0}, "style must be at least 0"),
+        ({"first_checkpoint": 20}, "first_checkpoint"),
+        ({"last_checkpoint": 999}, "last_checkpoint"),
+        ({"first_checkpoint": 160, "last_checkpoint": 40}, "in this order"),
+        ({"first_checkpoint": 180}, "spread over"),
     ],
 )
 def test_impossible_settings_are_refused(change, message):

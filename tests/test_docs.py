@@ -14,7 +14,7 @@ from ertrl.config import TrainConfig, replace_from_json
 from ertrl.envs import rollout
 from ertrl.learners import get_learner
 from ertrl.training import Run
-from ertrl.training.update import init, make_chunk
+from ertrl.training.update import init, make_chunk, run_key
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -43,7 +43,7 @@ def test_the_method_of_the_documentation_trains(tiny_dataset, tmp_path):
     config = replace_from_json(config, {"method": sizes, "learner": {"hidden": [16]}})
     state = init(method, learner, config, tiny_dataset.dims)
     sampler = Sampler(tiny_dataset, tiny_config("focal").sampling, 0, seed=0)
-    _, metrics = make_chunk(method, learner, config)(state, sampler.batches(0, 200))
+    _, metrics = make_chunk(method, learner, config)(state, sampler.batches(0, 200), run_key(0))
     entropy = np.asarray(metrics["cross_entropy"])
     assert entropy[-20:].mean() < 0.8 * entropy[:20].mean()
 

@@ -7,7 +7,7 @@ from ertrl.config import EvaluationConfig
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import (
-    PROTOCOLS,
+    PAPER_PROTOCOLS,
     evaluate_agent,
     missing_repeats,
     normalise,
@@ -63,7 +63,7 @@ def test_missing_numbers_are_null_on_disk(tiny_run, tiny_dataset, tmp_path, monk
     store.write_json(tmp_path / "e.json", result)
     for measured in (*result["protocols"].values(), result["oracle"]):
         assert [i for i, repeats in enumerate(measured["returns"]) if None in repeats] == [3]
-    assert set(summarise(result)) == {f"{p}/{g}" for p in PROTOCOLS for g in result["groups"]}
+    assert set(summarise(result)) == {f"{p}/{g}" for p in PAPER_PROTOCOLS for g in result["groups"]}
 
 
 def test_the_oracle_sees_the_best_policys_transitions_only(tiny_run, tiny_dataset):

@@ -15,7 +15,6 @@ from scipy.stats import norm
 
 import reference
 from ertrl import losses
-from ertrl.learners import brac
 from ertrl.nets import MLP, TanhGaussian, Twin, log_prob, over_batch, toward
 from toys import random_state
 
@@ -407,33 +406,29 @@ def test_soft_update_is_its_twin(target, source, tau):
     close(moved, reference.soft_update(target, source, tau), 1e-6, 1e-6)
 
 
-# --- slope penalty ---
+# --- KL of two Gaussians ---
 
 
-def slopes_of(scale):
-    dual = random_state(MLP, 3 + 2 + 4, (16, 16), 1)
-    return jax.tree.map(lambda x: scale * x, dual)
+def test_gaussian_kl_by_hand():
+    # One dimension shifted by two of the other's standard deviations (4 / 2), one twice as narrow
+    # (log 2 - 3/8), and none between equals.
+    zero = jnp.zeros(2)
+    wide = jnp.log(jnp.array([0.5, 2.0]))
+    narrow = jnp.log(jnp.array([0.5, 1.0]))
+    close(losses.gaussian_kl(jnp.array([1.0, 0.0]), narrow, zero, wide), 2 + np.log(2) - 3 / 8)
+    close(losses.gaussian_kl(zero, wide, zero, wide), 0)
 
 
-def test_slope_penalty_by_hand():
-    # c = 3 a_1 + 4 a_2 everywhere: |slope| = 5 in each row, (5 - 1)^2 = 16. Linear nets have no
-    # hidden layer; s and z do not count.
-    weight = np.array([[100, 0, 0, 3, 4, 0, 0, 0, 0]], np.float32).T
-    dual = jax.tree.map(lambda x: weight if x.ndim == 2 else x, random_state(MLP, 3 + 2 + 4, (), 1))
-    s, a, z = jnp.ones((2, 5, 3)), jnp.ones((2, 5, 2)), jnp.ones((2, 5, 4))
-    close(brac.slope_penalty(dual, s, a, z), 16)
-    # Slopes up to 1 are free.
-    close(brac.slope_penalty(jax.tree.map(lambda x: x / 6, dual), s, a, z), 0)
-
-
-@pytest.mark.parametrize("scale", [0.5, 1.5, 3.0])
-def test_slope_penalty_is_its_twin(scale):
-    dual, draw = slopes_of(scale), np.random.default_rng(0)
-    s, a, z = (draw.normal(size=(2, 5, n)) for n in (3, 2, 4))
-    twin = reference.slope_penalty(lambda a: reference.mlp(dual, s, a, z)[..., 0], a)
-    ours = jax.jit(brac.slope_penalty)(dual, *(jnp.asarray(x, jnp.float32) for x in (s, a, z)))
-    close(ours, twin, 1e-3, 1e-5)
-    assert (twin > 0) == (scale > 0.5)
+@examples
+@given(numbers(4), numbers(4), st.floats(-2, 1), st.floats(-2, 1))
+def test_gaussian_kl_is_its_twin(mean, other, log_std, other_log_std):
+    ours = losses.gaussian_kl(
+        jnp.asarray(mean), jnp.full(4, log_std), jnp.asarray(other), jnp.full(4, other_log_std)
+    )
+    twin = reference.kl_of_gaussians(
+        np.asarray(mean), np.exp(log_std), np.asarray(other), np.exp(other_log_std)
+    )
+    close(ours, twin.sum(), 1e-4, 1e-4)
 
 
 # --- gradients in double precision ---

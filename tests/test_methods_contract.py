@@ -16,7 +16,7 @@ from ertrl.config import TrainConfig, replace_from_json, to_json
 from ertrl.errors import RunError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
-from ertrl.training.update import init, make_chunk, update
+from ertrl.training.update import init, make_chunk, run_key, update
 from ertrl.types import Context
 from toys import (
     DIMS,
@@ -201,7 +201,9 @@ def test_an_update_returns_the_types_it_was_given(method, learner):
     entry, learns = get_method(method), get_learner(learner)
     batch = one_batch(config, learner)
     given = jax.eval_shape(lambda: init(entry, learns, config, DIMS))
-    returned = jax.eval_shape(lambda s: update(entry, learns, config, s, batch)[0], given)
+    returned = jax.eval_shape(
+        lambda s: update(entry, learns, config, s, batch, run_key(0))[0], given
+    )
     for (path, before), after in zip(
         jax.tree_util.tree_leaves_with_path(given), jax.tree.leaves(returned), strict=True
     ):
@@ -241,7 +243,7 @@ def run(method, state, data, size):
     metrics = []
     for first in range(0, len(data.task), size):
         part = slice(first, first + size)
-        state, measured = chunk(state, jax.tree.map(operator.itemgetter(part), data))
+        state, measured = chunk(state, jax.tree.map(operator.itemgetter(part), data), run_key(0))
         metrics.append(measured)
     return state, jax.tree.map(lambda *x: np.concatenate(x), *metrics)
 

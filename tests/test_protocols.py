@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import reference as ref
 from ertrl.config import EvaluationConfig
 from ertrl.envs import make_family
-from ertrl.evaluation import PROTOCOLS, Agent
+from ertrl.evaluation import PAPER_PROTOCOLS, Agent
 from ertrl.evaluation.context import ContextBuffer
 from ertrl.evaluation.protocols import Trial
 from ertrl.learners import get_learner
@@ -26,7 +26,7 @@ from toys import DIMS, LATENT, ToyFamily, random_state, small_config
 
 ORIGINS = ("dataset", "agent", "random", "policy")
 MARKS = {"dataset": -0.75, "agent": 0.5, "policy": 0.25}  # random actions hit none of them
-every_protocol = pytest.mark.parametrize("name", PROTOCOLS)
+every_protocol = pytest.mark.parametrize("name", PAPER_PROTOCOLS)
 
 
 class StubAgent:
@@ -85,7 +85,7 @@ def play(name, lengths, horizon=20, seed=0, **config):
         np.zeros(4, np.float32),
         seed,
     )
-    PROTOCOLS[name](trial)
+    PAPER_PROTOCOLS[name](trial)
     episodes = []
     for event in family.events:
         if event == "reset":
@@ -190,7 +190,7 @@ def test_non_prior_explores_at_least_a_horizon_before_each_short_episode():
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
-    st.sampled_from(sorted(PROTOCOLS)),
+    st.sampled_from(sorted(PAPER_PROTOCOLS)),
     st.integers(1, 9),
     st.data(),
     st.integers(1, 5),
@@ -263,7 +263,7 @@ def point_robot():
         z0 = np.zeros(LATENT, np.float32)
         config = EvaluationConfig(repeats=2)
         trial = Trial(name, agent, family, dataset, config, z0, seed)
-        PROTOCOLS[name](trial)
+        PAPER_PROTOCOLS[name](trial)
         return trial.result()
 
     return evaluate
@@ -309,7 +309,7 @@ def test_a_diverged_simulation_costs_its_own_row_only(name):
         np.zeros(4, np.float32),
         0,
     )
-    PROTOCOLS[name](trial)
+    PAPER_PROTOCOLS[name](trial)
     result, (intact, _) = trial.result(), play(name, {4: 5, 6: 5}, horizon=5, repeats=1)
     for found, expected in zip(result, intact, strict=True):
         np.testing.assert_array_equal(found[0], expected[0])

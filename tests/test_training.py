@@ -154,7 +154,7 @@ def test_nan_in_the_data_stops_the_run(tiny_dataset, tmp_path):
             class Bad:
                 steps = data.steps
 
-                def transitions(self, which):
+                def transitions(self, which, **how):
                     rows = data.transitions(which)
                     return rows._replace(reward=np.full_like(rows.reward, np.nan))
 

@@ -21,7 +21,7 @@ from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
 from ertrl.types import Context, Dims, Episodes, TaskBatch, Transitions
 
-DIMS = Dims(observation=3, action=2)
+DIMS = Dims(observation=3, action=2, training_tasks=4)
 LATENT, NOISE = 4, 3
 SAMPLING = SamplingConfig(meta_batch=4, batch_size=12, context_size=5, contexts_per_task=2)
 METHODS, LEARNERS = sorted(methods()), sorted(learners())
@@ -299,6 +299,12 @@ class ToySimulation(Simulation):
         never = np.zeros(self.size, bool)
         return Step(self._observation(), self._observation(), self._count >= self._length, never)
 
+    def state(self):
+        return {"count": self._count.copy()}
+
+    def restore(self, state):
+        self._count = state["count"].copy()
+
     def _observation(self):
         return np.stack([self._count] * DIMS.observation, axis=1).astype(np.float32)
 
@@ -308,7 +314,7 @@ class ToyFamily(Family):
 
     name = "toy"
     summary = "for tests"
-    observation_dim, action_dim = DIMS
+    observation_dim, action_dim = DIMS.observation, DIMS.action
     layout = (("count", DIMS.observation),)
     parameter_names = ("length",)
     varies = "reward"

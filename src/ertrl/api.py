@@ -7,14 +7,22 @@ from typing import Any
 
 from ertrl import rng, store
 from ertrl.collection import collect as collect_dataset
+from ertrl.collection import estimate, sweep
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 from ertrl.data import Dataset
-from ertrl.envs import make_family
+from ertrl.envs import Family, make_family
 from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.evaluation import PROTOCOLS, Agent, evaluate_agent, references
+from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
+from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.evaluation.probes import ProbeSettings, probe_agent
-from ertrl.profiles import collect_config, train_config
+from ertrl.profiles import (
+    DEFAULT_VARIANT,
+    collect_config,
+    family_options,
+    profile_label,
+    train_config,
+)
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, train_run
 
@@ -24,28 +32,37 @@ def collect(
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     config: CollectConfig | None = None,
     options: Mapping[str, Any] | None = None,
+    references: str | Path | Dataset | None = None,
     progress: ProgressStyle = "auto",
 ) -> Dataset:
     """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
 
-    Settings come from the profile unless `config` gives them all; `options` choose a variant of
-    the family. A dataset that is already there with the same settings is opened instead.
+    Settings come from the profile and its variant unless `config` gives them all; `options` choose
+    a variant of the family and win over the profile's. `references` is a dataset of the same tasks
+    whose expert returns are to be the upper end of this one's scale, too. A collection with the
+    same settings that was stopped goes on; a dataset that is already there with the same settings
+    is opened instead.
     """
-    made = make_family(family, **(options or {}))
-    config = config or collect_config(profile, family)
+    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
+    config = config or collect_config(profile, family, variant)
     path = Path(out) if out is not None else Path("data") / family
+    scale = _scale(references, made)
     if not path.exists():
-        dataset = collect_dataset(made, config, path, progress)
+        dataset = collect_dataset(made, config, path, progress, scale)
         try:
-            references(dataset)
+            check_references(dataset)
         except DataError as problem:
             warnings.warn(str(problem), stacklevel=2)
         return dataset
+    sweep(path)
     dataset = Dataset(path)
-    there = (dataset.family, dataset.family_options, dataset.manifest["collector"]["config"])
-    if there != (family, made.options, to_json(config)):
+    collector = dataset.manifest["collector"]
+    there = dataset.family, dataset.family_options, collector.get("config")
+    there = (*there, collector.get("references"))
+    if there != (family, made.options, to_json(config), scale and scale.fingerprint):
         raise DataError(
             f"{path} already holds another dataset ({dataset.family}, collected with other "
             "settings). Choose another place with --out, or remove it to collect again."
@@ -53,11 +70,41 @@ def collect(
     return dataset
 
 
+def estimate_collection(
+    family: str,
+    out: str | Path | None = None,
+    *,
+    profile: str = "laptop",
+    config: CollectConfig | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Time, memory and disk that `collect` would take here, measured in a few seconds."""
+    made = make_family(family, **(options or {}))
+    path = Path(out) if out is not None else Path("data") / family
+    return estimate(made, config or collect_config(profile, family), path)
+
+
+def _scale(references: str | Path | Dataset | None, family: Family) -> Dataset | None:
+    """The dataset that expert returns are taken from, if it has the same tasks."""
+    if references is None:
+        return None
+    scale = references if isinstance(references, Dataset) else Dataset(references)
+    if (scale.family, scale.family_options) != (family.name, family.options) or sorted(
+        scale.tasks
+    ) != list(range(family.n_tasks)):
+        raise DataError(
+            f"{scale.path} holds tasks of {scale.family} {scale.family_options}; references must "
+            f"come from the same tasks, those of {family.name} {family.options}"
+        )
+    return scale
+
+
 def train(
     method: str,
     data: str | Path | Dataset,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     learner: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
@@ -70,9 +117,12 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
-    learner, config = train_config(profile, dataset.family, method, learner)
+    learner, config = train_config(
+        profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
+    )
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
-    return start(method, learner, config, dataset, profile=profile, out=out, progress=progress)
+    label = profile_label(profile, variant)
+    return start(method, learner, config, dataset, profile=label, out=out, progress=progress)
 
 
 def start(
@@ -85,7 +135,7 @@ def start(
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
 ) -> Run:
-    """Train with a complete configuration."""
+    """Train with a complete configuration; `profile` is a note of where it comes from."""
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress)
 
@@ -107,7 +157,7 @@ def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
 
 def evaluate(
     run: str | Path | Run,
-    protocols: Sequence[str] = tuple(PROTOCOLS),
+    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
     *,
     data: str | Path | None = None,
     step: int | None = None,
@@ -164,7 +214,7 @@ def render(
 
     run = run if isinstance(run, Run) else Run(run)
     dataset = run.open_dataset(data)
-    agent, family = load_agent(run), make_family(dataset.family, **dataset.family_options)
+    agent, family = load_agent(run), dataset.make_family()
     logged = dataset.task(task)
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)

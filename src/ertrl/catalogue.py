@@ -7,7 +7,7 @@ from ertrl.envs import family_names, make_family
 from ertrl.evaluation import PROTOCOLS
 from ertrl.learners import learners
 from ertrl.methods import methods
-from ertrl.profiles import collect_config, profiles, train_config
+from ertrl.profiles import collect_config, profiles, train_config, variants
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
@@ -25,6 +25,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
             name: {
                 "summary": content["summary"],
                 "learner": content["learner"],
+                "variants": variants(name),
                 "collect": {f: to_json(collect_config(name, f)) for f in families},
                 "train": {
                     f: {m: to_json(train_config(name, f, m)[1]) for m in methods()}

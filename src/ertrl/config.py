@@ -58,6 +58,8 @@ class SamplingConfig:
     """Transitions per context, drawn i.i.d. with replacement."""
     contexts_per_task: int = 2
     """Independent contexts per task; two give DML real positive pairs (the released code has 1)."""
+    timeouts_terminate: bool = False
+    """Treat the time limit as a terminal state, as the released code does; wrong, but published."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,12 @@ class CollectConfig:
     """SAC's alpha at the start; learned from there."""
     relabel_fraction: float = 0.5
     """Share of a batch that other tasks reward (conditioned policy, reward families only)."""
+    style: float = 0.0
+    """K: a bonus of K (u . a) / sqrt(action size) per step to the collector, u a random direction
+    of its task. Makes behaviour differ beyond what tasks demand; recorded rewards are the true
+    ones. 0: off."""
+    tasks_at_once: int = 1
+    """Independent policies that one product updates. 1 is fastest on a CPU; more need memory."""
     simulations_per_task: int = 2
     """Parallel simulations of each task."""
     random_steps: int = 20
@@ -148,7 +156,11 @@ class CollectConfig:
     updates_per_step: int = 2
     """Gradient updates per control step of the whole batch of simulations."""
     checkpoints: int = 18
-    """Behaviour-policy checkpoints that episodes are recorded from, evenly over training."""
+    """Behaviour-policy checkpoints that episodes are recorded from, evenly spaced."""
+    first_checkpoint: int = 0
+    """Control step, random ones included, of the first of them; 0: after the first updates."""
+    last_checkpoint: int = 0
+    """Control step, random ones included, of the last of them; 0: at the end."""
     episodes_per_checkpoint: int = 50
     """Stochastic episodes per task and checkpoint."""
     reference_episodes: int = 20
@@ -171,14 +183,44 @@ class CollectConfig:
                 "relabel_fraction and warmup lie between 0 and 1, initial_temperature above 0; got "
                 f"{self.relabel_fraction}, {self.warmup} and {self.initial_temperature}"
             )
-        if not 1 <= self.checkpoints <= self.steps // self.steps_per_block:
+        first, last = self._recording_range()
+        if not 1 <= first <= last <= self.steps // self.steps_per_block:
             raise ConfigError(
-                f"checkpoints must lie between 1 and the number of blocks "
-                f"({self.steps // self.steps_per_block}), got {self.checkpoints}"
+                f"first_checkpoint ({self.first_checkpoint}) and last_checkpoint "
+                f"({self.last_checkpoint}) must be control steps in this order, behind the first "
+                f"block of updates ({self.random_steps + self.steps_per_block}) and not behind "
+                f"the end ({self.random_steps + self.steps}); 0 stands for these two"
+            )
+        if not 1 <= self.checkpoints <= last - first + 1:
+            raise ConfigError(
+                f"checkpoints must lie between 1 and the number of blocks they are spread over "
+                f"({last - first + 1}), got {self.checkpoints}"
             )
 
+    def _recording_range(self) -> tuple[int, int]:
+        """First and last block of updates behind which episodes are recorded."""
+        first, last = (
+            (step - self.random_steps) // self.steps_per_block
+            for step in (self.first_checkpoint, self.last_checkpoint)
+        )
+        end = self.steps // self.steps_per_block
+        return first if self.first_checkpoint else 1, last if self.last_checkpoint else end
 
-MAY_BE_ZERO = {"seed", "prior_episodes", "random_steps"}
+    def recorded_blocks(self) -> list[int]:
+        """Numbers (from 1) of the blocks of updates behind which episodes are recorded."""
+        first, last = self._recording_range()
+        step = (last - first) / max(self.checkpoints - 1, 1)
+        return [round(first + i * step) for i in range(self.checkpoints)]
+
+
+MAY_BE_ZERO = {
+    "seed",
+    "prior_episodes",
+    "random_steps",
+    "warm_start",
+    "first_checkpoint",
+    "last_checkpoint",
+}
 
 
 def check_numbers(config: Any, where: str = "") -> None:

@@ -74,6 +74,72 @@ def mutual_information(actions: Float[Array, "T B A"], ridge: float = 1e-5) -> F
     return -entropy_of_actions(actions, ridge).mean()
 
 
+def entropy_per_state(actions: Float[Array, "T S M A"], ridge: float = 1e-5) -> Float[Array, "T"]:
+    """H(pi_hat(a | s, z)) as the paper writes it: a Gaussian per state, averaged over states.
+
+    M independent draws of the generator in each of S states, instead of one draw in each.
+    """
+    t, s, m, a = actions.shape
+    return entropy_of_actions(actions.reshape(t * s, m, a), ridge).reshape(t, s).mean(axis=1)
+
+
+def club_likelihood(
+    z: Float[Array, "*b H Z"],
+    mean: Float[Array, "*b H Z"],
+    variance: Float[Array, "*b H Z"],
+    mask: Float[Array, "*b H"],
+) -> Float[Array, ""]:
+    """CSRO: -log q(z_t | s_t, a_t) of a diagonal Gaussian, without its constant.
+
+    [released] Averaged over the dimensions of z.
+    """
+    surprise = jnp.square(z - mean) / (2 * variance) + 0.5 * jnp.log(variance)
+    return _mean_over(surprise.mean(axis=-1), mask)
+
+
+def club_bound(
+    z: Float[Array, "*b H Z"],
+    mean: Float[Array, "*b H Z"],
+    variance: Float[Array, "*b H Z"],
+    mask: Float[Array, "*b H"],
+) -> Float[Array, ""]:
+    """CSRO: CLUB's upper bound on I(z_t; (s_t, a_t)), negatives from the same context.
+
+    mean_t [-(z_t - mu_t)^2 / var_t] - mean_t mean_t' [-(z_t' - mu_t)^2 / var_t]. The mean over t'
+    is exactly ((mean z - mu_t)^2 + var z) / var_t, so H^2 pairs cost O(H).
+    [released] Without CLUB's factor 1/2, and averaged over the dimensions of z, not summed.
+    """
+    weight = mask[..., None]
+    count = jnp.maximum(weight.sum(axis=-2, keepdims=True), 1)
+    centre = (z * weight).sum(axis=-2, keepdims=True) / count
+    scatter = (jnp.square(z - centre) * weight).sum(axis=-2, keepdims=True) / count
+    unmatched = jnp.square(centre - mean) + scatter
+    return _mean_over(((unmatched - jnp.square(z - mean)) / variance).mean(axis=-1), mask)
+
+
+def prediction_error(
+    predicted: Float[Array, "... N"], target: Float[Array, "... N"]
+) -> Float[Array, ""]:
+    """UNICORN-SS: squared error of the predicted change of state and reward.
+
+    [released] UNICORN's own code has a Gaussian likelihood; ER-TRL's has this.
+    """
+    return jnp.square(predicted - target).mean()
+
+
+def task_cross_entropy(logits: Float[Array, "T C N"], task: Int[Array, "T"]) -> Float[Array, ""]:
+    """UNICORN-SUP: -log p(task | z), averaged over tasks and contexts."""
+    log_p = jax.nn.log_softmax(logits)
+    return -jnp.take_along_axis(log_p, task[:, None, None], axis=-1).mean()
+
+
+def kl_to_standard_normal(
+    mean: Float[Array, "*b Z"], variance: Float[Array, "*b Z"]
+) -> Float[Array, "*b"]:
+    """PEARL: KL(N(mean, variance) || N(0, I)), summed over dimensions."""
+    return 0.5 * (variance + jnp.square(mean) - 1 - jnp.log(variance)).sum(axis=-1)
+
+
 def temporal_difference(
     reward: Float[Array, "..."],
     terminated: Float[Array, "..."],
@@ -92,7 +158,24 @@ def dual_kl(c_policy: Float[Array, "..."], c_data: Float[Array, "..."]) -> Float
 
     For any c its mean is at most the divergence; the dual critic c is trained to make it tight.
     """
-    return jnp.log(jax.nn.softplus(c_policy) + 1e-8) - jax.nn.softplus(c_data) + 1
+    return log_ratio(c_policy) - jax.nn.softplus(c_data) + 1
+
+
+def log_ratio(c: Float[Array, "..."]) -> Float[Array, "..."]:
+    """BRAC's log g = log softplus(c): where the dual critic is tight, log(pi / beta)."""
+    return jnp.log(jax.nn.softplus(c) + 1e-8)
+
+
+def gaussian_kl(
+    mean: Float[Array, "... A"],
+    log_std: Float[Array, "... A"],
+    other_mean: Float[Array, "... A"],
+    other_log_std: Float[Array, "... A"],
+) -> Float[Array, "..."]:
+    """KL between two diagonal Gaussians, and so between their images under tanh."""
+    variance_ratio = jnp.exp(2 * (log_std - other_log_std))
+    shift = jnp.square((mean - other_mean) * jnp.exp(-other_log_std))
+    return 0.5 * (variance_ratio + shift - 1 - 2 * (log_std - other_log_std)).sum(axis=-1)
 
 
 def td3bc_actor(

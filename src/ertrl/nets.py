@@ -149,6 +149,14 @@ def log_prob(
     return (gaussian - squash).sum(axis=-1)
 
 
+def log_density(
+    action: Float[Array, "... A"], mean: Float[Array, "... A"], log_std: Float[Array, "... A"]
+) -> Float[Array, "..."]:
+    """Log-density of a given action; one at the very bound counts as just inside of it."""
+    inside = jnp.clip(action, -1 + 1e-4, 1 - 1e-4)
+    return log_prob(jnp.arctanh(inside), mean, log_std)
+
+
 def toward(target, source, step: float):
     """Exponential moving average: target <- (1 - step) target + step source."""
     return jax.tree.map(lambda t, s: t + step * (s - t), target, source)

@@ -34,6 +34,12 @@ def rich_bars(console: Console) -> Progress:
     )
 
 
+def say(text: str, style: ProgressStyle) -> None:
+    """A line for a person; nothing where progress is for a program or switched off."""
+    if style == "auto":
+        print(text, file=sys.stderr, flush=True)
+
+
 class Meter:
     """One bar, from start to total, with a short note beside it."""
 

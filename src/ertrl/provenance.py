@@ -54,9 +54,16 @@ def command() -> str:
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def threads() -> int:
-    """How many threads XLA uses on the CPU: all cores, or what NPROC says."""
-    return int(os.environ.get("NPROC", 0)) or len(os.sched_getaffinity(0))
+    """How many threads XLA and the physics use: what NPROC says, or all cores."""
+    return int(os.environ.get("NPROC") or 0) or available_cores()
 
 
 def provenance() -> dict[str, Any]:

@@ -54,6 +54,27 @@ def write_bytes(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
+def sweep(folder: Path) -> list[Path]:
+    """Remove temporary files of writers that were killed; returns what was removed."""
+    removed = []
+    for file in sorted(folder.glob(".*.tmp")):
+        process = file.name.split(".")[-2]
+        if process.isdecimal() and not _alive(int(process)):
+            file.unlink(missing_ok=True)
+            removed.append(file)
+    return removed
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def sync_directory(path: Path) -> None:
     """Make renames in this directory survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -126,6 +147,50 @@ def check_file(path: Path, expected_sha256: str) -> None:
         )
 
 
+# --- arrays ---
+
+
+def map_array(path: Path, dtype: np.dtype | str, shape: tuple[int, ...]) -> np.memmap:
+    """A new .npy file of this shape as writable memory, its space claimed now.
+
+    A full disk is an error here, but would be a crash when writing to the map later.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    array = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    with open(path, "r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+    return array
+
+
+def map_again(path: Path, dtype: np.dtype | str, shape: tuple[int, ...]) -> np.memmap:
+    """A file of `map_array` with what was written to it; it may since have lost rows at its end."""
+    try:
+        array = np.lib.format.open_memmap(path, "r+")
+    except FileNotFoundError:
+        raise CorruptFileError(f"{path} is missing") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise CorruptFileError(f"{path} is not a readable .npy file: {error}") from None
+    fits = array.dtype == dtype and array.shape[1:] == shape[1:] and len(array) <= shape[0]
+    if not fits:
+        raise CorruptFileError(
+            f"{path} holds {array.dtype} {array.shape}, expected {np.dtype(dtype)} {shape}"
+        )
+    return array
+
+
+def arrays_to_bytes(arrays: dict[str, np.ndarray]) -> bytes:
+    """Serialise named arrays with their dtypes."""
+    return safetensors_save({name: np.asarray(x, order="C") for name, x in arrays.items()})
+
+
+def arrays_from_bytes(data: bytes, origin: Path) -> dict[str, np.ndarray]:
+    """Read what `arrays_to_bytes` wrote."""
+    try:
+        return safetensors_load(data)
+    except SafetensorError as error:
+        raise CorruptFileError(f"{origin} is not a safetensors file: {error}") from None
+
+
 # --- pytrees of arrays ---
 
 
@@ -141,10 +206,7 @@ def tree_to_bytes(tree: Any) -> bytes:
 
 def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
     """Fill the pytree `like` with the arrays stored under the same paths."""
-    try:
-        stored = safetensors_load(data)
-    except SafetensorError as error:
-        raise CorruptFileError(f"{origin} is not a safetensors file: {error}") from None
+    stored = arrays_from_bytes(data, origin)
     expected = _named_leaves(like)
     if stored.keys() != expected.keys():
         differing = sorted(stored.keys() ^ expected.keys())

@@ -20,6 +20,8 @@ class Dims(NamedTuple):
 
     observation: int
     action: int
+    training_tasks: int = 0
+    """How many tasks a method can be asked to tell apart; 0 where nobody asks."""
 
 
 class Transitions(NamedTuple):
@@ -46,6 +48,7 @@ class TaskBatch(NamedTuple):
     """One meta-training step's data."""
 
     task: Int[Array, "T"]
+    """Positions among the training tasks."""
     context: Context
     """Independent draws, axes [T, C, H]: pairs of the same task are the positives of DML."""
     rl: Transitions

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ertrl.cli.common import output, parse, use_threads
 from ertrl.errors import ConfigError
@@ -40,7 +40,10 @@ class EvaluateCommand:
     run: Path
     """Folder of the run."""
     protocol: tuple[str, ...] = ("offline", "online", "non-prior")
-    """Where contexts come from; several may be given."""
+    """Where contexts come from; several may be given. `ertrl list` shows all."""
+    adapt: Literal["all", "idaq"] = "all"
+    """Online contexts hold all of an agent's own episodes, or (idaq, measured in addition) only
+    the best ones, first found with the representations of training tasks."""
     data: Path | None = None
     """Dataset folder, if it has moved since training."""
     step: int | None = None
@@ -70,7 +73,8 @@ def evaluate(argv: Sequence[str]) -> None:
         transitions=command.probe_transitions, projected=min(most, command.probe_transitions)
     )
     settings.validate()
-    result = api.evaluate(command.run, command.protocol, data=command.data, step=command.step)
+    chosen = (*command.protocol, "idaq") if command.adapt == "idaq" else command.protocol
+    result = api.evaluate(command.run, chosen, data=command.data, step=command.step)
     scores = summarise(result)
     lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
     for protocol, count in missing_repeats(result).items():

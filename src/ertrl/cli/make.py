@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from ertrl.cli.common import first_word, output, parse, peek, peek_number, use_threads
 from ertrl.errors import ConfigError
@@ -14,6 +14,7 @@ L = TypeVar("L")
 
 def collect(argv: Sequence[str]) -> None:
     """`ertrl collect`."""
+    use_threads(peek_number(argv, "--threads", 0))
     import tyro
 
     from ertrl.config import CollectConfig
@@ -24,15 +25,28 @@ def collect(argv: Sequence[str]) -> None:
 
     @dataclass
     class CollectCommand:
-        """Train behaviour policies for all tasks of a family and record them, poor to expert."""
+        """Train behaviour policies for all tasks of a family and record them, poor to expert.
+
+        A collection that was stopped or killed goes on when the same command is given again.
+        """
 
         config: Annotated[CollectConfig, tyro.conf.arg(name="")]
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
+        variant: str = "paper"
+        """The paper's text, or what the released code does where that differs: released."""
         option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
         """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
         out: Path | None = None
         """Dataset folder; data/FAMILY if not given."""
+        references: Path | None = None
+        """Dataset of the same tasks whose expert returns are to be the upper end of this one's
+        scale, too; for comparing several --style."""
+        dry_run: bool = False
+        """Measure for some seconds and print the time, memory and disk that all of it would take;
+        nothing is written."""
+        threads: int = 0
+        """CPU threads; 0 takes all. With 1, data repeat bit for bit."""
         progress: ProgressStyle = "auto"
         """Bars or lines (auto), JSON lines, or none."""
         json: bool = False
@@ -41,18 +55,30 @@ def collect(argv: Sequence[str]) -> None:
     if family is None:
         parse(CollectCommand, "collect FAMILY", argv, default=CollectCommand(CollectConfig()))
         raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
-    from ertrl.profiles import collect_config
+    from ertrl.profiles import collect_config, family_options
 
     options = make_family(family).options
-    default = CollectCommand(collect_config(profile, family), profile)
+    variant = peek(argv, "--variant", "paper")
+    default = CollectCommand(collect_config(profile, family, variant), profile, variant)
     command = parse(CollectCommand, f"collect {family}", argv[1:], default=default)
     from ertrl import api
 
+    chosen = {
+        **family_options(profile, family, variant),
+        **_family_options(command.option, options),
+    }
+    if command.dry_run:
+        from ertrl.collection import describe_estimate
+
+        value = api.estimate_collection(family, command.out, config=command.config, options=chosen)
+        output(value, command.json, describe_estimate(value))
+        return
     dataset = api.collect(
         family,
         command.out,
         config=command.config,
-        options=_family_options(command.option, options),
+        options=chosen,
+        references=command.references,
         progress=command.progress,
     )
     value = {
@@ -118,8 +144,14 @@ def train(argv: Sequence[str]) -> None:
 
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
+        variant: str = "paper"
+        """The paper's text, or what the released code does where that differs: released."""
         use_learner: str = ""
         """Learner in place of the profile's: td3bc or brac."""
+        seeds: str = ""
+        """Several runs instead of one, for example 0-4 or 0,2,7; each is a run of its own."""
+        seeds_in: Literal["auto", "processes", "program"] = "auto"
+        """Seeds as processes side by side (auto: on CPUs) or in one program (auto: elsewhere)."""
         config: Annotated[TrainConfig[M, L], tyro.conf.arg(name="")] = field(default=None)  # ty: ignore
 
     from ertrl import api
@@ -134,7 +166,7 @@ def train(argv: Sequence[str]) -> None:
         from ertrl.data import Dataset
         from ertrl.learners import get_learner
         from ertrl.methods import get_method
-        from ertrl.profiles import train_config
+        from ertrl.profiles import profile_label, train_config
 
         method = get_method(what)
         profile = peek(argv, "--profile", "laptop")
@@ -144,26 +176,51 @@ def train(argv: Sequence[str]) -> None:
             raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
         dataset = Dataset(data) if data else None
         family = dataset.family if dataset else "point-robot"
+        chosen = peek(argv, "--use-learner", "") or None
+        variant = peek(argv, "--variant", "paper")
+        simulated = dataset is None or dataset.has_simulator
         learner, config = train_config(
-            profile, family, what, peek(argv, "--use-learner", "") or None
+            profile, family, what, chosen, variant, has_simulator=simulated
         )
-        default = Start(profile=profile, use_learner=learner, config=config)
+        default = Start(profile=profile, variant=variant, use_learner=learner, config=config)
         kinds = (method.config, get_learner(learner).config)
         command = parse(Start[kinds], f"train {what}", argv[1:], default=default)  # ty: ignore
         assert dataset is not None
-        run = api.start(
-            what,
-            learner,
-            command.config,
-            dataset,
-            profile=profile,
-            out=command.out,
-            progress=command.progress,
-        )
+        options = {
+            "profile": profile_label(profile, variant),
+            "out": command.out,
+            "progress": command.progress,
+        }
+        if command.seeds:
+            from ertrl.launch import parse_seeds, train_seeds
+
+            seeds = parse_seeds(command.seeds)
+            runs = train_seeds(
+                what, learner, command.config, dataset, seeds, how=command.seeds_in, **options
+            )
+            _print_several(runs, command.json)
+            return
+        run = api.start(what, learner, command.config, dataset, **options)
     from ertrl.evaluation import summarise
 
-    scores = summarise(run.evaluation())
+    # A dataset of logs has no simulator to measure returns in.
+    scores = summarise(run.evaluation()) if run.evaluation_steps() else {}
     value = {"run": str(run.path), "updates": run.config.updates, "scores": scores}
     lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
-    text = "\n".join([f"{run.path}: normalised return (random 0, expert 100)", *lines])
+    what = "normalised return (random 0, expert 100)" if scores else "trained; no simulator"
+    text = "\n".join([f"{run.path}: {what}", *lines])
     output(value, command.json, text)
+
+
+def _print_several(runs: Sequence[Any], as_json: bool) -> None:
+    from ertrl.evaluation import summarise
+
+    scores = [summarise(run.evaluation()) for run in runs]
+    value = {"runs": [str(run.path) for run in runs], "scores": scores}
+    lines = [str(run.path) for run in runs]
+    lines.append(f"normalised return (random 0, expert 100) of {len(runs)} seeds: mean, min, max")
+    for name in scores[0]:
+        of_seeds = [s[name] for s in scores if name in s]
+        mean = sum(of_seeds) / len(of_seeds)
+        lines.append(f"{name:22} {mean:6.1f} {min(of_seeds):6.1f} {max(of_seeds):6.1f}")
+    output(value, as_json, "\n".join(lines))

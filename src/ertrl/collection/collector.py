@@ -1,10 +1,10 @@
-"""Train behaviour policies for a whole family and record what they do along the way."""
+"""Train behaviour policies for all tasks of a family, in blocks of simulation and updates."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -12,32 +12,55 @@ from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.policies import POLICIES
 from ertrl.collection.replay import Replay
-from ertrl.config import CollectConfig, to_json
-from ertrl.data import Dataset, DatasetWriter, TaskRecord
-from ertrl.envs import Family, anchor_returns, rollout
-from ertrl.errors import SimulationError, TrainingDiverged
-from ertrl.progress import Meter, ProgressStyle
-from ertrl.types import Episodes, Transitions
+from ertrl.collection.style import style_bonus
+from ertrl.config import CollectConfig
+from ertrl.envs import Family, rollout
+from ertrl.errors import TrainingDiverged
+from ertrl.types import Episodes
+
+SIMULATION = "simulation/"
+"""Before the names of a simulation's own arrays in a saved state."""
 
 
 class Collector:
     """Trains behaviour policies on parallel simulations of all tasks."""
 
-    def __init__(self, family: Family, config: CollectConfig):
-        """Nothing runs yet."""
+    def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
+        """Nothing runs yet. With a folder, the replay lives in files there."""
         config.validate()
         self.family, self.config = family, config
-        policies = POLICIES[config.policy](family, config)
-        self.state = policies.init(rng.key(config.seed, "sac-init"))
-        self._draw = policies.draw
+        self.policies = policies = POLICIES[config.policy](family, config)
+        # A buffer that is donated must not be two parts of the state at once.
+        self.state: sac.SacState = jax.tree.map(
+            jnp.copy, policies.init(rng.key(config.seed, "sac-init"))
+        )
+        self.random_blocks = config.random_steps // config.steps_per_block
+        self.replay = Replay(
+            family,
+            config.simulations_per_task * (config.random_steps + config.steps),
+            folder,
+            style_bonus(family, config),
+        )
+        self._tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
+        self._block = 0
+        self._simulation = family.simulate(family.parameters[self._tasks])
+        self._observation = self._simulation.reset(self._reset_seeds(0).tolist())
+        self._age = np.zeros(len(self._tasks), int)
+        self._learn = jax.jit(policies.learn, donate_argnums=0)
+        size = family.n_tasks // policies.groups
 
-        @jax.jit
-        def learn(state: sac.SacState, batches: Transitions, task: Array, key: Array):
-            def step(state, inputs):
-                batch, task, i = inputs
-                return policies.update(state, batch, task, jax.random.fold_in(key, i))
+        # Programs of their own, so that `put` works in place: within `learn`, all would be copied.
+        def take(state: sac.SacState, group: Array) -> sac.SacState:
+            part = lambda x: jax.lax.dynamic_slice_in_dim(x, group * size, size)  # noqa: E731
+            return jax.tree.map(part, state)
 
-            return jax.lax.scan(step, state, (batches, task, np.arange(len(task))))
+        def put(state: sac.SacState, part: sac.SacState, group: Array) -> sac.SacState:
+            def place(whole: Array, part: Array) -> Array:
+                return jax.lax.dynamic_update_slice_in_dim(whole, part, group * size, axis=0)
+
+            return jax.tree.map(place, state, part)
+
+        self._take, self._put = jax.jit(take), jax.jit(put, donate_argnums=0)
 
         @jax.jit
         def sample(state: sac.SacState, observation: Array, key: Array, t: Array):
@@ -47,7 +70,24 @@ class Collector:
         def mode(state: sac.SacState, observation: Array, key: Array, t: Array):
             return policies.act(state, observation, None)
 
-        self._learn, self._sample, self._mode = learn, sample, mode
+        self._sample, self._mode = sample, mode
+
+    # --- what survives a crash, next to `state` and the replay's files ---
+
+    def progress(self) -> dict[str, np.ndarray]:
+        """Where the loop stands, as plain arrays."""
+        simulation = {SIMULATION + k: v for k, v in self._simulation.state().items()}
+        loop = {"block": np.array(self._block), "observation": self._observation, "age": self._age}
+        return loop | simulation
+
+    def resume(self, progress: dict[str, np.ndarray]) -> None:
+        """Go on from there."""
+        self._block = int(progress["block"])
+        self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
+        own = {k.removeprefix(SIMULATION): v for k, v in progress.items() if SIMULATION in k}
+        self._simulation.restore(own)
+
+    # --- acting ---
 
     def _act(self, how, observation: np.ndarray, key: Array, t: int) -> np.ndarray:
         by_task = observation.reshape(self.family.n_tasks, -1, self.family.observation_dim)
@@ -67,115 +107,60 @@ class Collector:
             draw.integers(2**31, size=len(parameters)).tolist(),
         )
 
+    # --- learning ---
+
     def train(self) -> Iterator[int]:
         """Alternate blocks of simulation and updates; yields after every learning block."""
+        config = self.config
+        learn_key = rng.key(config.seed, "sac-update")
+        while self._block < self.random_blocks + config.steps // config.steps_per_block:
+            block = self._block
+            self.simulate(config.steps_per_block)
+            if block >= self.random_blocks:
+                key = jax.random.fold_in(learn_key, block)
+                for group in range(self.policies.groups):
+                    self.update(block, group, key)
+            self._block += 1
+            if block >= self.random_blocks:
+                yield self._block - self.random_blocks
+
+    def simulate(self, steps: int) -> None:
+        """So many control steps of the present block, at random before learning starts."""
         family, config = self.family, self.config
-        tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
-        replay = Replay(family, config.simulations_per_task * (config.random_steps + config.steps))
-        simulation = family.simulate(family.parameters[tasks])
-        observation = simulation.reset(self._reset_seeds(0, len(tasks)).tolist())
-        age = np.zeros(len(tasks), int)
-        act_key, learn_key = (rng.key(config.seed, n) for n in ("collect-act", "sac-update"))
-        random_blocks = config.random_steps // config.steps_per_block
-        for block in range(random_blocks + config.steps // config.steps_per_block):
-            for t in range(block * config.steps_per_block, (block + 1) * config.steps_per_block):
-                if block < random_blocks:
-                    draw = rng.generator(config.seed, "random-action", t)
-                    action = draw.uniform(-1, 1, (len(tasks), family.action_dim))
-                else:
-                    action = self._act(self._sample, observation, act_key, t)
-                step = simulation.step(action)
-                replay.add(tasks, observation, action, step)
-                age += 1
-                observation = step.observation
-                over = np.flatnonzero(step.terminated | step.diverged | (age == family.horizon))
-                if over.size:
-                    seeds = self._reset_seeds(t + 1, len(tasks))[over]
-                    observation = simulation.reset(seeds.tolist(), over)
-                    age[over] = 0
-            if block < random_blocks:
-                continue
-            key = jax.random.fold_in(learn_key, block)
-            self.state, metrics = self._learn(self.state, *self._draw(replay, block), key)
-            if not np.isfinite(metrics["critic_loss"]).all():
-                raise TrainingDiverged(
-                    f"behaviour policy training on {family.name} diverged in block {block}; "
-                    "try a smaller learning_rate"
-                )
-            yield block - random_blocks + 1
+        act_key = rng.key(config.seed, "collect-act")
+        size = len(self._tasks)
+        begin = self._block * config.steps_per_block
+        for t in range(begin, begin + steps):
+            if self._block < self.random_blocks:
+                draw = rng.generator(config.seed, "random-action", t)
+                action = draw.uniform(-1, 1, (size, family.action_dim))
+            else:
+                action = self._act(self._sample, self._observation, act_key, t)
+            step = self._simulation.step(action)
+            self.replay.add(self._tasks, self._observation, action, step)
+            self._age += 1
+            self._observation = step.observation
+            over = np.flatnonzero(step.terminated | step.diverged | (self._age == family.horizon))
+            if over.size:
+                seeds = self._reset_seeds(t + 1)[over]
+                self._observation = self._simulation.reset(seeds.tolist(), over)
+                self._age[over] = 0
 
-    def _reset_seeds(self, step: int, size: int) -> np.ndarray:
-        return rng.generator(self.config.seed, "collect-reset", step).integers(2**31, size=size)
+    def update(self, block: int, group: int, key: Array) -> None:
+        """One block of updates of one group of policies."""
+        batches = self.policies.draw(self.replay, block, group)
+        if self.policies.groups == 1:
+            self.state, metrics = self._learn(self.state, *batches, key, group)
+        else:
+            part = self._take(self.state, group)
+            part, metrics = self._learn(part, *batches, key, group)
+            self.state = self._put(self.state, part, group)
+        if not np.isfinite(metrics["critic_loss"]).all():
+            raise TrainingDiverged(
+                f"behaviour policy training on {self.family.name} diverged in block {block}; "
+                "try a smaller learning_rate"
+            )
 
-
-def collect(
-    family: Family, config: CollectConfig, path: Path, progress: ProgressStyle = "auto"
-) -> Dataset:
-    """Collect a dataset of the whole family into `path`."""
-    collector = Collector(family, config)
-    blocks = config.steps // config.steps_per_block
-    at = np.linspace(1, blocks, config.checkpoints).round().astype(int).tolist()
-    writer = DatasetWriter(path, family, config.checkpoints * config.episodes_per_checkpoint)
-    try:
-        _fill(writer, collector, at, progress)
-    except BaseException:
-        writer.abandon()
-        raise
-    return Dataset(path, verify=False)
-
-
-def _fill(
-    writer: DatasetWriter, collector: Collector, at: list[int], progress: ProgressStyle
-) -> None:
-    """Train, record at the blocks `at`, measure the references and seal the dataset."""
-    family, config = collector.family, collector.config
-    blocks = config.steps // config.steps_per_block
-    curve: list[dict[str, Any]] = []
-    with Meter(f"collect {family.name}", blocks, style=progress) as meter:
-        note = ""
-        for block in collector.train():
-            if block in at:
-                checkpoint = at.index(block)
-                episodes = collector.episodes(
-                    config.episodes_per_checkpoint, "record", checkpoint, stochastic=True
-                )
-                returns = _record(writer, episodes, checkpoint, family.n_tasks)
-                curve.append(_curve_point(family, config, block, returns))
-                note = f"train return {curve[-1]['train']:.1f}"
-            meter.update(block, note)
-    final = collector.episodes(config.reference_episodes, "expert", 0, stochastic=False)
-    expert = _returns(final, family.n_tasks)
-    anchors = anchor_returns(family, range(family.n_tasks), config.reference_episodes, config.seed)
-    records = {
-        task: TaskRecord(
-            group=family.split.group_of(task),
-            parameters=tuple(family.parameters[task]),
-            reference={"expert": expert[task]} | {k: v[task] for k, v in anchors.items()},
-        )
-        for task in range(family.n_tasks)
-    }
-    writer.seal(records, {"name": "sac", "config": to_json(config), "curve": curve})
-
-
-def _record(writer: DatasetWriter, episodes: Episodes, checkpoint: int, n_tasks: int) -> np.ndarray:
-    per_task = len(episodes.length) // n_tasks
-    for task in range(n_tasks):
-        rows = slice(task * per_task, (task + 1) * per_task)
-        writer.add(task, Episodes(*(x[rows] for x in episodes)), checkpoint)
-    return _returns(episodes, n_tasks)
-
-
-def _returns(episodes: Episodes, n_tasks: int) -> np.ndarray:
-    returns = episodes.reward.sum(axis=1, dtype=np.float64)
-    usable = ~episodes.diverged.reshape(n_tasks, -1)
-    if not usable.any(axis=1).all():
-        task = int(np.argmin(usable.any(axis=1)))
-        raise SimulationError(f"every simulation of task {task} diverged; nothing was written")
-    return np.mean(returns.reshape(n_tasks, -1), axis=1, where=usable)
-
-
-def _curve_point(
-    family: Family, config: CollectConfig, block: int, returns: np.ndarray
-) -> dict[str, Any]:
-    groups = {g: float(returns[list(tasks)].mean()) for g, tasks in family.split.groups().items()}
-    return {"updates": block * config.steps_per_block * config.updates_per_step, **groups}
+    def _reset_seeds(self, step: int) -> np.ndarray:
+        draw = rng.generator(self.config.seed, "collect-reset", step)
+        return draw.integers(2**31, size=len(self._tasks))

@@ -13,8 +13,10 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ertrl.collection import sac
 from ertrl.collection.replay import Replay
+from ertrl.collection.style import style_directions
 from ertrl.config import CollectConfig
 from ertrl.envs import Family
+from ertrl.errors import ConfigError
 from ertrl.types import Dims, Transitions
 
 Batches = tuple[Transitions, np.ndarray]
@@ -26,10 +28,16 @@ class Policies(NamedTuple):
     init: Callable[[PRNGKeyArray], sac.SacState]
     act: Callable[..., Array]
     """(state, observation [tasks, k, O], key or None) -> actions; None: deterministic"""
-    draw: Callable[[Replay, int], Batches]
-    """(replay, block) -> transitions and task inputs for one block of updates"""
-    update: Callable[..., tuple[sac.SacState, dict[str, Array]]]
-    """(state, transitions, task inputs, key) -> state, metrics"""
+    gaussian: Callable[..., tuple[Array, Array]]
+    """(state, observation [tasks, k, O]) -> mean and log-std before tanh"""
+    groups: int
+    """How many calls of `learn` make a block: policies may train in turns. If there are several,
+    the state has an axis of tasks, and each group is a part of it."""
+    draw: Callable[[Replay, int, int], Batches]
+    """(replay, block, group) -> transitions [updates, ...] and task inputs of a group"""
+    learn: Callable[..., tuple[sac.SacState, dict[str, Array]]]
+    """(state of a group, transitions, task inputs, key, group) -> state of the group, metrics;
+    one block of updates"""
 
 
 def _act(actor, observation: Array, task: Array, key: PRNGKeyArray | None) -> Array:
@@ -38,33 +46,57 @@ def _act(actor, observation: Array, task: Array, key: PRNGKeyArray | None) -> Ar
     return actor.sample(key, observation, task).action
 
 
+def task_inputs(family: Family, config: CollectConfig) -> np.ndarray:
+    """What a shared network is told of each task: its parameters and, if there is one, its style.
+
+    Both at a scale of about 1.
+    """
+    parameters = family.parameters
+    table = (parameters - parameters.mean(axis=0)) / (parameters.std(axis=0) + 1e-8)
+    if config.style:
+        style = np.sqrt(family.action_dim) * style_directions(family, config)
+        table = np.concatenate([table, style], axis=1)
+    return table.astype(np.float32)
+
+
 def conditioned(family: Family, config: CollectConfig) -> Policies:
     """One network for all tasks, with the task's parameters as an input."""
-    parameters = family.parameters
-    scaled = (parameters - parameters.mean(axis=0)) / (parameters.std(axis=0) + 1e-8)
-    table = scaled.astype(np.float32)
+    table = task_inputs(family, config)
     dims = Dims(family.observation_dim, family.action_dim)
     shape = (config.steps_per_block * config.updates_per_step, config.batch_size)
 
-    def act(state, observation, key):
-        task = jnp.broadcast_to(table[:, None], (*observation.shape[:2], table.shape[1]))
-        return _act(state.actor, observation, task, key)
+    def with_task(observation: Array) -> tuple[Array, Array]:
+        shape = (*observation.shape[:2], table.shape[1])
+        return observation, jnp.broadcast_to(table[:, None], shape)
 
-    def draw(replay: Replay, block: int) -> Batches:
+    def draw(replay: Replay, block: int, group: int) -> Batches:
         batch, task = replay.relabelled(config.seed, block, shape, config.relabel_fraction)
         return batch, table[task]
 
+    def learn(state, batches, task, key, group):
+        def step(state, inputs):
+            batch, task, i = inputs
+            return sac.update(config, state, batch, task, jax.random.fold_in(key, i))
+
+        return jax.lax.scan(step, state, (batches, task, np.arange(len(task))))
+
     return Policies(
         init=lambda key: sac.init(config, dims, table.shape[1], key),
-        act=act,
+        act=lambda state, observation, key: _act(state.actor, *with_task(observation), key),
+        gaussian=lambda state, observation: state.actor.gaussian(*with_task(observation)),
+        groups=1,
         draw=draw,
-        update=lambda state, batch, task, key: sac.update(config, state, batch, task, key),
+        learn=learn,
     )
 
 
 def independent(family: Family, config: CollectConfig) -> Policies:
-    """One network per task, as in the paper; all of them train side by side in one program."""
-    n = family.n_tasks
+    """One network per task, as in the paper; `tasks_at_once` of them train side by side."""
+    n, size = family.n_tasks, config.tasks_at_once
+    if n % size:
+        raise ConfigError(
+            f"tasks_at_once must divide the {n} tasks of {family.name} evenly, got {size}"
+        )
     dims = Dims(family.observation_dim, family.action_dim)
     shape = (config.steps_per_block * config.updates_per_step, config.batch_size)
 
@@ -73,19 +105,31 @@ def independent(family: Family, config: CollectConfig) -> Policies:
         keys = None if key is None else jax.random.split(key, n)
         return jax.vmap(_act)(state.actor, observation, nothing, keys)
 
-    def draw(replay: Replay, block: int) -> Batches:
-        batch, task = replay.own(config.seed, block, shape)
-        return batch, np.zeros((*task.shape, 0), np.float32)
+    def gaussian(state, observation):
+        return jax.vmap(lambda actor, s: actor.gaussian(s))(state.actor, observation)
 
-    def update(state, batch, task, key):
-        one = lambda *args: sac.update(config, *args)  # noqa: E731
-        return jax.vmap(one)(state, batch, task, jax.random.split(key, n))
+    def draw(replay: Replay, block: int, group: int) -> Batches:
+        tasks = range(group * size, (group + 1) * size)
+        batch = replay.own(config.seed, block, shape, tasks)
+        return batch, np.zeros((*batch.reward.shape, 0), np.float32)
+
+    def learn(state, batches, task, key, group):
+        tasks = group * size + jnp.arange(size)
+
+        def step(state, inputs):
+            batch, task, i = inputs
+            keys = jax.random.split(jax.random.fold_in(key, i), n)[tasks]
+            return jax.vmap(lambda *args: sac.update(config, *args))(state, batch, task, keys)
+
+        return jax.lax.scan(step, state, (batches, task, np.arange(len(task))))
 
     return Policies(
         init=lambda key: jax.vmap(lambda k: sac.init(config, dims, 0, k))(jax.random.split(key, n)),
         act=act,
+        gaussian=gaussian,
+        groups=n // size,
         draw=draw,
-        update=update,
+        learn=learn,
     )
 
 

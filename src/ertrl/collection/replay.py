@@ -1,8 +1,12 @@
 """What the behaviour policies have seen so far."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
-from ertrl import rng
+from ertrl import rng, store
 from ertrl.envs.family import Family, Step
 from ertrl.types import Transitions
 
@@ -11,43 +15,98 @@ class Replay:
     """All transitions of the collection by task, with outcomes in place of rewards.
 
     Keeping what happened instead of what it was worth lets a transition teach every task whose
-    reward differs but whose physics is the same.
+    reward differs but whose physics is the same. Rows are only ever appended: with a folder, they
+    live in memory-mapped files, and going on after a crash needs nothing but their number.
     """
 
-    def __init__(self, family: Family, capacity_per_task: int):
-        """Preallocate; the capacity is known beforehand."""
-        self._family = family
+    def __init__(
+        self,
+        family: Family,
+        capacity_per_task: int,
+        folder: Path | None = None,
+        bonus: np.ndarray | None = None,
+    ):
+        """Preallocate; the capacity is known beforehand. `bonus` weighs actions, [tasks, A]."""
+        self._family, self._folder, self._bonus = family, folder, bonus
         self._count = np.zeros(family.n_tasks, int)
-        shape = (family.n_tasks, capacity_per_task)
-        self._observation = np.empty((*shape, family.observation_dim), np.float32)
-        self._next_observation = np.empty_like(self._observation)
-        self._action = np.empty((*shape, family.action_dim), np.float32)
-        self._terminated = np.empty(shape, np.float32)
-        self._outcome = np.empty((*shape, 0))
+        self._capacity = capacity_per_task
+        self._shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {
+            "observation": ((family.observation_dim,), np.dtype(np.float32)),
+            "next_observation": ((family.observation_dim,), np.dtype(np.float32)),
+            "action": ((family.action_dim,), np.dtype(np.float32)),
+            "terminated": ((), np.dtype(np.float32)),
+        }
+        self._arrays: dict[str, np.ndarray] = {}
+
+    @property
+    def count(self) -> list[int]:
+        """Rows of each task."""
+        return self._count.tolist()
+
+    def rows(self, task: int) -> list[np.ndarray]:
+        """The arrays of one task, empty rows at their end."""
+        return [array[task] for array in self._arrays.values()]
+
+    def layout(self) -> dict[str, Any]:
+        """What `resume` needs to know, ready for JSON."""
+        shape, dtype = self._shapes["outcome"]
+        return {"count": self.count, "outcome": [*shape, dtype.name]}
+
+    def resume(self, layout: dict[str, Any]) -> None:
+        """Open the files of an earlier process and go on behind its rows."""
+        assert self._folder is not None
+        *shape, dtype = layout["outcome"]
+        self._shapes["outcome"] = (tuple(shape), np.dtype(dtype))
+        for name, (shape, dtype) in self._shapes.items():
+            whole = (self._family.n_tasks, self._capacity, *shape)
+            self._arrays[name] = store.map_again(self._folder / f"{name}.npy", dtype, whole)
+        self._count = np.array(layout["count"])
+
+    def flush(self) -> None:
+        """Bring all rows to the disk."""
+        for array in self._arrays.values():
+            if isinstance(array, np.memmap):
+                array.flush()
+
+    def _allocate(self, outcome: np.ndarray) -> None:
+        self._shapes["outcome"] = (outcome.shape[1:], outcome.dtype)
+        for name, (shape, dtype) in self._shapes.items():
+            whole = (self._family.n_tasks, self._capacity, *shape)
+            self._arrays[name] = (
+                np.empty(whole, dtype)
+                if self._folder is None
+                else store.map_array(self._folder / f"{name}.npy", dtype, whole)
+            )
 
     def add(
         self, task: np.ndarray, observation: np.ndarray, action: np.ndarray, step: Step
     ) -> None:
         """Append one control step of simulations in task order; diverged rows are left out."""
+        if not self._arrays:
+            self._allocate(step.outcome)
         good = ~step.diverged
         task = task[good]
-        if not self._count.any():
-            shape = (*self._terminated.shape, step.outcome.shape[1])
-            self._outcome = np.empty(shape, step.outcome.dtype)
         rank = np.arange(len(task)) - np.searchsorted(task, task)
         place = task, self._count[task] + rank
-        self._observation[place] = observation[good]
-        self._action[place] = action[good]
-        self._outcome[place] = step.outcome[good]
-        self._next_observation[place] = step.observation[good]
-        self._terminated[place] = step.terminated[good]
+        self._arrays["observation"][place] = observation[good]
+        self._arrays["action"][place] = action[good]
+        self._arrays["outcome"][place] = step.outcome[good]
+        self._arrays["next_observation"][place] = step.observation[good]
+        self._arrays["terminated"][place] = step.terminated[good]
         np.add.at(self._count, task, 1)
 
-    def own(self, seed: int, block: int, shape: tuple[int, int]) -> tuple[Transitions, np.ndarray]:
-        """[updates, tasks, batch] transitions, each task's own, and their tasks."""
-        task = np.arange(self._family.n_tasks)[None, :, None]
-        task = np.broadcast_to(task, (shape[0], self._family.n_tasks, shape[1]))
-        return self._look_up(rng.generator(seed, "replay", block), task, task), task
+    def own(
+        self, seed: int, block: int, shape: tuple[int, int], tasks: Sequence[int]
+    ) -> Transitions:
+        """[updates, tasks, batch] transitions, each task's own.
+
+        What a task draws does not depend on the others that are drawn with it.
+        """
+        drawn = [
+            self._look_up(rng.generator(seed, "replay", block, task), np.full(shape, task))
+            for task in tasks
+        ]
+        return Transitions(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
     def relabelled(
         self, seed: int, block: int, shape: tuple[int, int], fraction: float
@@ -66,17 +125,23 @@ class Replay:
         return self._look_up(draw, collected_by, rewarded_by), rewarded_by
 
     def _look_up(
-        self, draw: np.random.Generator, collected_by: np.ndarray, rewarded_by: np.ndarray
+        self,
+        draw: np.random.Generator,
+        collected_by: np.ndarray,
+        rewarded_by: np.ndarray | None = None,
     ) -> Transitions:
+        rewarded_by = collected_by if rewarded_by is None else rewarded_by
         place = collected_by, draw.integers(self._count[collected_by])
-        action = self._action[place]
+        action = self._arrays["action"][place]
         reward = self._family.reward(
-            self._outcome[place], action, self._family.parameters[rewarded_by]
+            self._arrays["outcome"][place], action, self._family.parameters[rewarded_by]
         )
+        if self._bonus is not None:
+            reward = reward + (self._bonus[rewarded_by] * action).sum(axis=-1)
         return Transitions(
-            observation=self._observation[place],
+            observation=self._arrays["observation"][place],
             action=action,
             reward=reward.astype(np.float32),
-            next_observation=self._next_observation[place],
-            terminated=self._terminated[place],
+            next_observation=self._arrays["next_observation"][place],
+            terminated=self._arrays["terminated"][place],
         )

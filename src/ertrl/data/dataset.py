@@ -9,6 +9,7 @@ import numpy as np
 from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
+from ertrl.envs import Family, make_family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.types import Dims, Transitions
 
@@ -52,19 +53,20 @@ class TaskData:
         """Undiscounted return of each episode."""
         return np.asarray(self.rewards).sum(axis=1, dtype=np.float64)
 
-    def transitions(self, which: np.ndarray) -> Transitions:
+    def transitions(self, which: np.ndarray, *, timeouts_terminate: bool = False) -> Transitions:
         """Transitions by their number (0 <= which < len(steps)); any shape."""
         row = self.steps[which]
         episode, step = np.divmod(row, self._horizon)
         flat = self.observations.reshape(-1, self.observations.shape[-1])
         here = row + episode  # L+1 observations per episode against L rows
         last = step + 1 == self.lengths[episode]
+        over = self.terminated | self.truncated if timeouts_terminate else self.terminated
         return Transitions(
             observation=flat[here],
             action=self.actions.reshape(-1, self.actions.shape[-1])[row],
             reward=self.rewards.reshape(-1)[row],
             next_observation=flat[here + 1],
-            terminated=(last & self.terminated[episode]).astype(np.float32),
+            terminated=(last & over[episode]).astype(np.float32),
         )
 
 
@@ -108,8 +110,14 @@ class Dataset:
             )
         self.family: str = self.manifest["family"]
         self.family_options: dict[str, Any] = self.manifest["family_options"]
+        # Datasets made before logs could be imported do not say that they have one.
+        self.has_simulator: bool = self.manifest.get("simulator", True)
         self.horizon: int = self.manifest["horizon"]
-        self.dims = Dims(self.manifest["observation_dim"], self.manifest["action_dim"])
+        self.dims = Dims(
+            self.manifest["observation_dim"],
+            self.manifest["action_dim"],
+            sum(entry["group"] == "train" for entry in self.manifest["tasks"]),
+        )
         if verify:
             self.verify()
         self.tasks = {
@@ -125,6 +133,15 @@ class Dataset:
                 store.check_file(self.path / _inside(file["path"], self.path), file["sha256"])
                 count += 1
         return count + 1
+
+    def make_family(self) -> Family:
+        """The family that simulates these tasks."""
+        if not self.has_simulator:
+            raise DataError(
+                f"{self.path} has no simulator: its transitions were imported from logs. Agents "
+                "train on it and adapt to logged contexts, but their returns cannot be measured."
+            )
+        return make_family(self.family, **self.family_options)
 
     def task(self, task: int) -> TaskData:
         """The data of one task."""

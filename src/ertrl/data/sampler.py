@@ -31,7 +31,7 @@ class Sampler:
         place = np.empty((count, c.meta_batch, width))
         for i in range(count):
             draw = rng.generator(self._seed, "batch", first + i)
-            task[i] = draw.choice(self._tasks, c.meta_batch, replace=False)
+            task[i] = draw.choice(len(self._tasks), c.meta_batch, replace=False)
             place[i] = draw.random((c.meta_batch, width))
         return self._arrange(task, self._gather(task, place))
 
@@ -46,10 +46,13 @@ class Sampler:
             next_observation=np.empty((*shape, dims.observation), np.float32),
             terminated=np.empty(shape, np.float32),
         )
-        for number in self._tasks:
-            rows = np.nonzero(task == number)
+        for position, number in enumerate(self._tasks):
+            rows = np.nonzero(task == position)
             data = self._dataset.task(number)
-            found = data.transitions((place[rows] * len(data.steps)).astype(np.int64))
+            found = data.transitions(
+                (place[rows] * len(data.steps)).astype(np.int64),
+                timeouts_terminate=self._config.timeouts_terminate,
+            )
             for target, source in zip(out, found, strict=True):
                 target[rows] = source
         return out

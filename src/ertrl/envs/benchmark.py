@@ -11,8 +11,9 @@ import gymnasium
 import numpy as np
 
 from ertrl.envs.family import Family
-from ertrl.envs.physics import available_cores
 from ertrl.envs.registry import family_names, make_family
+from ertrl.provenance import available_cores
+from ertrl.provenance import threads as process_threads
 
 _WALKER = ("Walker2d-v5", {"frame_skip": 5})
 TWINS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,7 +43,7 @@ def benchmark(
     `cores_used` tells how many cores the batch got: fewer than `threads` means that other programs
     were running, and that the ratio is too low.
     """
-    threads = threads or available_cores()
+    threads = threads or process_threads()
     results = {}
     for name in family_names() if families is None else families:
         family = make_family(name)

@@ -89,6 +89,14 @@ class Simulation(ABC):
     def step(self, action: Float[np.ndarray, "N A"]) -> Step:
         """Advance every row by one control step. Actions are in [-1, 1]."""
 
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that the next steps depend on, as copies."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on, bit for bit, from where a simulation of the same tasks was at `state()`."""
+
 
 class Family(ABC):
     """A family of related tasks. Instances are cheap; physics starts with `simulate`.
@@ -135,7 +143,9 @@ class Family(ABC):
     def simulate(
         self, parameters: Float[np.ndarray, "N P"], threads: int | None = None
     ) -> Simulation:
-        """N simulations, row i with task parameters i, on so many threads (default: all cores).
+        """N simulations, row i with task parameters i, on so many threads.
+
+        The default is what the process may use: NPROC if it is set, else all cores.
 
         The number of threads changes the time it takes and nothing else.
         """

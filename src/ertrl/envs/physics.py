@@ -9,7 +9,6 @@ MuJoCo resets a simulation whose numbers explode, silently and to a perfectly he
 does count a warning, and that is how a row is found to have `diverged`; it stays so until reset.
 """
 
-import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -22,6 +21,7 @@ from ertrl import rng
 from ertrl.envs.family import Family, Option, Simulation, Step
 from ertrl.envs.grids import SPLITS
 from ertrl.errors import ConfigError
+from ertrl.provenance import threads as process_threads
 
 Model = Any
 """A `mujoco.MjModel`. MuJoCo's compiled classes are opaque to type checkers."""
@@ -43,13 +43,6 @@ def load_model(asset: str) -> Model:
     """Compile one of our XML files. Shared: do not write to it."""
     xml = resources.files("ertrl.envs").joinpath("assets", asset).read_text()
     return mujoco_module().MjModel.from_xml_string(xml)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class MujocoSimulation(Simulation):
@@ -80,7 +73,7 @@ class MujocoSimulation(Simulation):
         self.size = size
         # Persistent data cost memory per row and save a tenth of the time.
         self._batch = mujoco_module().batch.Batch(
-            self.model, size, min(threads or available_cores(), size), persistent=True
+            self.model, size, min(threads or process_threads(), size), persistent=True
         )
         for field, factor in (scale or {}).items():
             values = self._batch.expand(field)
@@ -92,13 +85,15 @@ class MujocoSimulation(Simulation):
         self.qvel = self._batch.bind("qvel")
         self._ctrl = self._batch.bind("ctrl")
         self._failed = np.zeros(size, bool)
+        self._derived: dict[str, np.ndarray] = {}
 
     def bind(self, field: str) -> np.ndarray:
         """A live, read-only view of a derived MuJoCo quantity, rows first.
 
         As after `mj_step`, it belongs to the state one physics step before `qpos` and `qvel`.
         """
-        return self._batch.bind(field)
+        self._derived[field] = self._batch.bind(field)
+        return self._derived[field]
 
     def reset(self, seeds: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
         """The model's rest pose plus noise from the row's seed."""
@@ -133,6 +128,21 @@ class MujocoSimulation(Simulation):
         diverged = self._failed | self._batch.warning.any(axis=(1, 2))
         outcome = self.outcome(before).astype(np.float32)
         return Step(self.observe(), outcome, self.terminated() & ~diverged, diverged)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """MuJoCo's integration state (warm start and time among it) and what is derived from it."""
+        own = {"rows": self._batch.state, "warning": self._batch.warning, "failed": self._failed}
+        return {name: array.copy() for name, array in (own | self._derived).items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Derived quantities lag a physics step behind, so they are put back, not recomputed."""
+        self._batch.state[:] = state["rows"]
+        self._batch.warning[:] = state["warning"]
+        self._failed[:] = state["failed"]
+        for field, array in self._derived.items():
+            array.flags.writeable = True
+            array[:] = state[field]
+            array.flags.writeable = False
 
     def position(self) -> np.ndarray:
         """What `outcome` wants to know of the state before the step, as a copy."""

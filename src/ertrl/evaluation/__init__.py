@@ -2,6 +2,7 @@
 
 from ertrl.evaluation.agent import AdaptedAgent, Agent
 from ertrl.evaluation.evaluate import (
+    PROTOCOLS,
     evaluate_agent,
     mean_of_measured,
     missing_repeats,
@@ -9,9 +10,10 @@ from ertrl.evaluation.evaluate import (
     references,
     summarise,
 )
-from ertrl.evaluation.protocols import PROTOCOLS, ProtocolResult
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, ProtocolResult
 
 __all__ = [
+    "PAPER_PROTOCOLS",
     "PROTOCOLS",
     "AdaptedAgent",
     "Agent",

@@ -1,8 +1,23 @@
-"""A growing context for each of N rows."""
+"""Contexts: drawn from logged data, or growing row by row."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
+from ertrl import rng
+from ertrl.data import Dataset
 from ertrl.types import Context, Dims, Episodes, Transitions
+
+
+def logged_contexts(dataset: Dataset, tasks: Sequence[int], size: int, seed: int) -> Context:
+    """One i.i.d. context of each task's logged transitions."""
+    contexts = []
+    for task in tasks:
+        data = dataset.task(task)
+        draw = rng.generator(seed, "prior", task)
+        contexts.append(data.transitions(draw.integers(len(data.steps), size=size))[:4])
+    stacked = [np.stack(field) for field in zip(*contexts, strict=True)]
+    return Context(*stacked, mask=np.ones_like(stacked[2]))
 
 
 class ContextBuffer:
@@ -27,6 +42,10 @@ class ContextBuffer:
         for array, new in zip(self._arrays, transitions[:4], strict=True):
             array[row, first:last] = new
         self.count[row] = last
+
+    def clear(self, rows: np.ndarray) -> None:
+        """Forget these rows' contexts."""
+        self.count[rows] = 0
 
     def add_episodes(self, episodes: Episodes, rows: np.ndarray) -> None:
         """Append row i's episode to row i's context, for the given rows."""

@@ -5,31 +5,24 @@ from typing import Any
 
 import numpy as np
 
-from ertrl import rng
 from ertrl.config import to_json
 from ertrl.data import Dataset
-from ertrl.envs import make_family
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.protocols import PROTOCOLS, Trial, oracle
-from ertrl.types import Context
+from ertrl.evaluation.idaq import idaq
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle, training_codes
 
 EVALUATION_SEED = 20_250
 """Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
+PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq}
+"""All protocols by name; the paper's are evaluated unless others are asked for."""
 
 
 def prior(agent: Agent, dataset: Dataset) -> np.ndarray:
     """z0: what the agent believes before it has seen anything."""
     if agent.config.evaluation.prior == "zero":
         return np.zeros(agent.latent_dim, np.float32)
-    size = agent.config.sampling.context_size
-    contexts = []
-    for task in dataset.group("train"):
-        data = dataset.task(task)
-        draw = rng.generator(EVALUATION_SEED, "prior", task)
-        contexts.append(data.transitions(draw.integers(len(data.steps), size=size))[:4])
-    stacked = [np.stack(field) for field in zip(*contexts, strict=True)]
-    return agent.encode(Context(*stacked, mask=np.ones_like(stacked[2]))).mean(axis=0)
+    return training_codes(agent, dataset, EVALUATION_SEED).mean(axis=0)
 
 
 def evaluate_agent(
@@ -38,7 +31,7 @@ def evaluate_agent(
     *,
     step: int,
     run: str,
-    protocols: Sequence[str] = tuple(PROTOCOLS),
+    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
 ) -> dict[str, Any]:
     """Run the protocols and the oracle on all tasks of the dataset; the result is plain JSON.
 
@@ -47,7 +40,7 @@ def evaluate_agent(
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
-    family = make_family(dataset.family, **dataset.family_options)
+    family = dataset.make_family()
     config = agent.config.evaluation
     z0 = prior(agent, dataset)
     measured = {}

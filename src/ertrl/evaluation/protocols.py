@@ -29,7 +29,7 @@ from ertrl.config import EvaluationConfig
 from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, rollout
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.context import ContextBuffer
+from ertrl.evaluation.context import ContextBuffer, logged_contexts
 from ertrl.types import Episodes
 
 _fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
@@ -53,6 +53,12 @@ class ProtocolResult(NamedTuple):
     """Transitions behind the z of those episodes."""
     z: np.ndarray
     """[task, repeat, Z]: what the reported episode ran on."""
+
+
+def training_codes(agent: Agent, dataset: Dataset, seed: int) -> np.ndarray:
+    """The z of each training task, from one context of its logged data: [task, Z]."""
+    size = agent.config.sampling.context_size
+    return agent.encode(logged_contexts(dataset, dataset.group("train"), size, seed))
 
 
 class Trial:
@@ -84,7 +90,7 @@ class Trial:
         self._first = np.full(len(self.rows), np.nan)
         self._curve_returns = np.full((len(self.rows), config.episodes), np.nan)
         self._curve_context = np.zeros((len(self.rows), config.episodes), int)
-        self._name, self._seed, self._round = name, seed, 0
+        self._name, self.seed, self._round = name, seed, 0
 
     def active(self) -> np.ndarray:
         """Rows that still have evaluation steps to go."""
@@ -93,11 +99,15 @@ class Trial:
     def draw(self, purpose: str, row: int) -> np.random.Generator:
         """Randomness at the address (seed, protocol, purpose, task, repeat, round)."""
         stream = f"{self._name}-{purpose}"
-        return rng.generator(self._seed, stream, *self.rows[row], self._round)
+        return rng.generator(self.seed, stream, *self.rows[row], self._round)
 
     def seeds(self, purpose: str) -> list[int]:
         """A reset seed per row."""
         return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
+
+    def training_codes(self) -> np.ndarray:
+        """The z of each training task."""
+        return training_codes(self.agent, self.dataset, self.seed)
 
     def infer(self, rows: np.ndarray) -> None:
         """Replace the z of these rows by what their contexts say."""
@@ -233,7 +243,7 @@ def steps_of_checkpoint(data: TaskData, horizon: int, number: int) -> np.ndarray
     return np.flatnonzero(data.checkpoints[data.steps // horizon] == number)
 
 
-PROTOCOLS: dict[str, Callable[[Trial], None]] = {
+PAPER_PROTOCOLS: dict[str, Callable[[Trial], None]] = {
     "offline": offline,
     "online": online,
     "non-prior": non_prior,

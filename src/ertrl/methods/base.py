@@ -24,4 +24,7 @@ class Method(NamedTuple):
     the order of the context does not matter and masked slots count for nothing."""
     update: Callable[[Any, Any, TaskBatch, Float[Array, "T Z"], PRNGKeyArray], tuple[Any, Metrics]]
     """(config, state, batch, z_gradient, key) -> (state, metrics). z_gradient is the gradient of
-    the critic's loss at z = encode(first contexts), for methods that want it."""
+    the critic's loss at the z of the first contexts, for methods that want it."""
+    draw: Callable[[Any, Any, Context, PRNGKeyArray], Float[Array, "T Z"]] | None = None
+    """(config, state, context, key) -> the z that training conditions on, where that is a sample
+    and not encode's. `update` gets the same key."""

@@ -1,11 +1,14 @@
-"""The context encoder that the paper's methods share."""
+"""Context encoders and what methods do with their codes."""
+
+from dataclasses import asdict
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from ertrl.config import EncoderConfig
+from ertrl import losses
+from ertrl.config import DmlConfig, EncoderConfig
 from ertrl.nets import MLP
 from ertrl.types import Context, Dims
 
@@ -18,23 +21,65 @@ class MeanEncoder(eqx.Module):
 
     def __init__(self, config: EncoderConfig, dims: Dims, key: PRNGKeyArray):
         """Inputs are (s, a, r), with s' where the configuration asks for it."""
-        inputs = dims.observation + dims.action + 1
-        inputs += dims.observation if config.next_observation else 0
-        self.net = MLP(inputs, config.hidden, config.latent_dim, key)
+        self.net = MLP(_width(config, dims), config.hidden, config.latent_dim, key)
         self.next_observation = config.next_observation
 
     def per_transition(self, context: Context) -> Float[Array, "*b H Z"]:
         """One bounded code per transition."""
-        inputs = [context.observation, context.action, context.reward[..., None]]
-        if self.next_observation:
-            inputs.append(context.next_observation)
-        return jnp.tanh(self.net(*inputs))
+        return jnp.tanh(self.net(*_columns(context, self.next_observation)))
 
     def __call__(self, context: Context) -> Float[Array, "*b Z"]:
         """The mean over the slots that hold a transition."""
-        mask = context.mask[..., None]
-        total = (self.per_transition(context) * mask).sum(axis=-2)
-        return total / jnp.maximum(mask.sum(axis=-2), 1)
+        return mean_code(self.per_transition(context), context)
+
+
+class GaussianEncoder(eqx.Module):
+    """PEARL: each transition votes with a Gaussian; their product is the belief about z."""
+
+    net: MLP
+    next_observation: bool = eqx.field(static=True)
+
+    def __init__(self, config: EncoderConfig, dims: Dims, key: PRNGKeyArray):
+        """The network gives a mean and, through softplus, a variance per dimension of z."""
+        self.net = MLP(_width(config, dims), config.hidden, 2 * config.latent_dim, key)
+        self.next_observation = config.next_observation
+
+    def posterior(self, context: Context) -> tuple[Float[Array, "*b Z"], Float[Array, "*b Z"]]:
+        """Mean and variance; N(0, I) where nothing is known."""
+        out = self.net(*_columns(context, self.next_observation))
+        mean, raw_variance = jnp.split(out, 2, axis=-1)
+        votes = context.mask[..., None] / jnp.maximum(jax.nn.softplus(raw_variance), 1e-7)
+        known = context.mask.any(axis=-1)[..., None]
+        variance = 1 / jnp.where(known, votes.sum(axis=-2), 1)
+        return variance * (votes * mean).sum(axis=-2), variance
+
+    def __call__(self, context: Context) -> Float[Array, "*b Z"]:
+        """The posterior's mean."""
+        return self.posterior(context)[0]
+
+
+def _width(config: EncoderConfig, dims: Dims) -> int:
+    observations = 2 if config.next_observation else 1
+    return observations * dims.observation + dims.action + 1
+
+
+def _columns(context: Context, next_observation: bool) -> list[Array]:
+    inputs = [context.observation, context.action, context.reward[..., None]]
+    return [*inputs, context.next_observation] if next_observation else inputs
+
+
+def mean_code(codes: Float[Array, "*b H Z"], context: Context) -> Float[Array, "*b Z"]:
+    """The mean over the slots that hold a transition."""
+    mask = context.mask[..., None]
+    return (codes * mask).sum(axis=-2) / jnp.maximum(mask.sum(axis=-2), 1)
+
+
+def metric_loss(
+    config: DmlConfig, codes: Float[Array, "T C Z"], task: Int[Array, "T"]
+) -> Float[Array, ""]:
+    """L_DML over all contexts of all tasks: contexts of one task are its positive pairs."""
+    of_code = jnp.repeat(task, codes.shape[1])
+    return losses.distance_metric(codes.reshape(len(of_code), -1), of_code, **asdict(config))
 
 
 def first_of_each_task(codes: Float[Array, "T C Z"]) -> Float[Array, "T Z"]:

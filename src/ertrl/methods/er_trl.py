@@ -4,8 +4,8 @@ Next to the distance-metric loss, the encoder maximises the entropy of a GAN-mod
 policy given z: what z tells about the data's actions is what it should not tell.
 """
 
-from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,9 +15,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.config import DmlConfig, EncoderConfig
+from ertrl.errors import ConfigError
 from ertrl.methods.base import Method, Metrics
-from ertrl.methods.encoder import MeanEncoder, first_of_each_task, spread
+from ertrl.methods.encoder import MeanEncoder, first_of_each_task, metric_loss, spread
 from ertrl.methods.gan import Gan, GanConfig, gan_round, generate, init_gan
+from ertrl.nets import MLP
 from ertrl.types import Context, Dims, TaskBatch
 
 
@@ -33,6 +35,12 @@ class ErTrlConfig:
     """Model of the behaviour policy."""
     mi_weight: float = 0.5
     """lambda in L_DML + lambda L_MI (the paper's equation puts it on the wrong term)."""
+    use_dml: bool = True
+    """Off: the paper's ablation, in which the entropy alone trains the encoder."""
+    entropy: Literal["pooled", "per-state"] = "pooled"
+    """Spread of generated actions over a task's states (released), or within a state (paper)."""
+    draws_per_state: int = 32
+    """Generated actions per state, if per-state; takes 1/draws of the states, for equal cost."""
     ridge: float = 1e-5
     """Added to the diagonal of the covariance of generated actions."""
 
@@ -47,6 +55,11 @@ class ErTrlState(NamedTuple):
 
 def init(config: ErTrlConfig, dims: Dims, key: PRNGKeyArray) -> ErTrlState:
     """Fresh networks."""
+    if config.entropy == "per-state" and config.draws_per_state <= dims.action:
+        raise ConfigError(
+            f"method.draws_per_state is {config.draws_per_state}; a covariance of {dims.action} "
+            f"action dimensions needs at least {dims.action + 1}"
+        )
     key_encoder, key_gan = jax.random.split(key)
     encoder = MeanEncoder(config.encoder, dims, key_encoder)
     adam = optax.adam(config.encoder.learning_rate)
@@ -60,6 +73,24 @@ def init(config: ErTrlConfig, dims: Dims, key: PRNGKeyArray) -> ErTrlState:
 def encode(config: ErTrlConfig, state: ErTrlState, context: Context) -> Float[Array, "*b Z"]:
     """Infer z."""
     return state.encoder(context)
+
+
+def _mutual_information(
+    config: ErTrlConfig,
+    generator: MLP,
+    s: Float[Array, "T B O"],
+    z: Float[Array, "T Z"],
+    key: PRNGKeyArray,
+) -> Float[Array, ""]:
+    """L_MI: minus the entropy of generated actions."""
+    if config.entropy == "pooled":
+        fake = generate(config.gan, generator, s, z, key)
+        return losses.mutual_information(fake, config.ridge)
+    m = config.draws_per_state
+    states = s[:, : max(s.shape[1] // m, 1)]
+    fake = generate(config.gan, generator, jnp.repeat(states, m, axis=1), z, key)
+    per_state = fake.reshape(*states.shape[:2], m, fake.shape[-1])
+    return -losses.entropy_per_state(per_state, config.ridge).mean()
 
 
 def update(
@@ -79,13 +110,11 @@ def update(
     )
 
     def loss_of_codes(codes: Float[Array, "T C Z"]):
-        task = jnp.repeat(batch.task, codes.shape[1])
-        dml = losses.distance_metric(codes.reshape(len(task), -1), task, **asdict(config.dml))
+        dml = metric_loss(config.dml, codes, batch.task)
         # The generator is a constant here: only the encoder hears of the entropy.
         z = first_of_each_task(codes)
-        fake = generate(config.gan, gan.generator, batch.rl.observation, z, entropy_key)
-        mi = losses.mutual_information(fake, config.ridge)
-        return dml + config.mi_weight * mi, (dml, mi)
+        mi = _mutual_information(config, gan.generator, batch.rl.observation, z, entropy_key)
+        return config.use_dml * dml + config.mi_weight * mi, (dml, mi)
 
     code_gradient, (dml, mi) = jax.grad(loss_of_codes, has_aux=True)(codes)
     (grad,) = encoder_pullback(code_gradient)

@@ -1,18 +1,16 @@
 """FOCAL (Li et al., ICLR 2021): distance-metric learning of task representations."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ertrl import losses
 from ertrl.config import DmlConfig, EncoderConfig
 from ertrl.methods.base import Method, Metrics
-from ertrl.methods.encoder import MeanEncoder, spread
+from ertrl.methods.encoder import MeanEncoder, metric_loss, spread
 from ertrl.types import Context, Dims, TaskBatch
 
 
@@ -56,9 +54,7 @@ def update(
 
     def encoder_loss(encoder: MeanEncoder):
         codes = encoder(batch.context)
-        task = jnp.repeat(batch.task, codes.shape[1])
-        dml = losses.distance_metric(codes.reshape(len(task), -1), task, **asdict(config.dml))
-        return dml, codes
+        return metric_loss(config.dml, codes, batch.task), codes
 
     (dml, codes), grad = jax.value_and_grad(encoder_loss, has_aux=True)(state.encoder)
     steps, opt = optax.adam(config.encoder.learning_rate).update(grad, state.encoder_opt)

@@ -4,7 +4,9 @@ learner                     which learner trains actor and critic
 collect, train, encoder     settings for every family
 methods.NAME, learners.NAME settings of one method or learner
 families.NAME               the same keys again, for one family; `like` names another family
-whose settings apply first
+whose settings apply first; `options` chooses a variant of the family itself
+variants.NAME               all of the above again, applied last: `released` is what the authors'
+released code does where that differs from the paper (docs/released.md)
 """
 
 import json
@@ -19,7 +21,8 @@ from ertrl.errors import ConfigError, unknown
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 
-SECTIONS = {"collect", "train", "encoder", "methods", "learners"}
+SECTIONS = {"collect", "train", "encoder", "methods", "learners", "options"}
+DEFAULT_VARIANT = "paper"
 
 
 @cache
@@ -36,13 +39,24 @@ def get_profile(name: str) -> dict[str, Any]:
     return profiles()[name]
 
 
-def _layers(profile: str, family: str) -> list[dict[str, Any]]:
-    """What applies to a family: the general settings, then its own."""
+def variants(profile: str) -> list[str]:
+    """The variants of a profile; the first is the profile as it is."""
+    return [DEFAULT_VARIANT, *get_profile(profile).get("variants", {})]
+
+
+def profile_label(profile: str, variant: str) -> str:
+    """Both names, as a run notes where its configuration comes from."""
+    return profile if variant == DEFAULT_VARIANT else f"{profile} ({variant})"
+
+
+def _layers(profile: str, family: str, variant: str) -> list[dict[str, Any]]:
+    """What applies to a family: the general settings, then its own, then the variant's."""
     content = get_profile(profile)
-    families = content.get("families", {})
-    own = dict(families.get(family, {}))
-    like = families[own.pop("like")] if "like" in own else {}
-    layers = [{k: content[k] for k in SECTIONS & content.keys()}, like, own]
+    if variant not in variants(profile):
+        raise ConfigError(unknown(f"variant of profile {profile}", variant, variants(profile)))
+    layers = _own_layers(content, family)
+    if variant != DEFAULT_VARIANT:
+        layers += _own_layers(content["variants"][variant], family)
     for layer in layers:
         for key in layer:
             if key not in SECTIONS:
@@ -50,26 +64,48 @@ def _layers(profile: str, family: str) -> list[dict[str, Any]]:
     return layers
 
 
-def collect_config(profile: str, family: str) -> CollectConfig:
+def _own_layers(content: dict[str, Any], family: str) -> list[dict[str, Any]]:
+    families = content.get("families", {})
+    own = dict(families.get(family, {}))
+    like = families[own.pop("like")] if "like" in own else {}
+    return [{k: content[k] for k in SECTIONS & content.keys()}, like, own]
+
+
+def family_options(profile: str, family: str, variant: str = DEFAULT_VARIANT) -> dict[str, Any]:
+    """Which variant of the family itself a profile collects."""
+    options: dict[str, Any] = {}
+    for layer in _layers(profile, family, variant):
+        options |= layer.get("options", {})
+    return options
+
+
+def collect_config(profile: str, family: str, variant: str = DEFAULT_VARIANT) -> CollectConfig:
     """How a profile collects data of a family."""
     config = CollectConfig()
-    for layer in _layers(profile, family):
+    for layer in _layers(profile, family, variant):
         config = replace_from_json(config, layer.get("collect", {}), "collect")
     return config
 
 
 def train_config(
-    profile: str, family: str, method: str, learner: str | None = None
+    profile: str,
+    family: str,
+    method: str,
+    learner: str | None = None,
+    variant: str = DEFAULT_VARIANT,
+    *,
+    has_simulator: bool = True,
 ) -> tuple[str, TrainConfig]:
     """How a profile trains a method on a family; also says which learner it uses."""
     learner = learner or get_profile(profile)["learner"]
     method_config = get_method(method).config()
-    shows_dynamics = make_family(family).varies == "dynamics"
+    # Of logs nobody knows what differs between tasks: a context with next states shows both.
+    shows_dynamics = not has_simulator or make_family(family).varies == "dynamics"
     encoder = replace(method_config.encoder, next_observation=shows_dynamics)
     config = TrainConfig(
         method=replace(method_config, encoder=encoder), learner=get_learner(learner).config()
     )
-    for layer in _layers(profile, family):
+    for layer in _layers(profile, family, variant):
         parts = {
             **layer.get("train", {}),
             "method": {

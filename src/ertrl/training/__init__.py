@@ -1,7 +1,7 @@
 """Meta-training: a pure update, a run on disk, one loop."""
 
-from ertrl.training.loop import train_run
+from ertrl.training.loop import train_run, train_together
 from ertrl.training.run import Run
 from ertrl.training.update import TrainState
 
-__all__ = ["Run", "TrainState", "train_run"]
+__all__ = ["Run", "TrainState", "train_run", "train_together"]

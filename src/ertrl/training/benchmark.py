@@ -15,7 +15,7 @@ from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.profiles import train_config
 from ertrl.provenance import provenance
-from ertrl.training.update import init, update
+from ertrl.training.update import init, run_key, update
 from ertrl.types import Context, Dims, TaskBatch, Transitions
 
 PEAK_SHAPE = (4096, 256, 256)
@@ -103,7 +103,7 @@ def peak_program():
 def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float) -> dict[str, Any]:
     """Updates/s, FLOP/s and fraction of the matrix-product peak, measured in turns."""
     made = make_family(family)
-    dims = Dims(made.observation_dim, made.action_dim)
+    dims = Dims(made.observation_dim, made.action_dim, len(made.split.train))
     peak_call, peak_flops = peak_program()
     results = {}
     for name in methods:
@@ -114,7 +114,7 @@ def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float)
         batch = random_batch(config, dims, learner.extra_batches(config.learner))
 
         def step(state, batch, method=method, learner=learner, config=config):
-            return update(method, learner, config, state, batch)
+            return update(method, learner, config, state, batch, run_key(0))
 
         flops = product_flops(jax.make_jaxpr(step)(state, batch).jaxpr)
         begun = time.perf_counter()

@@ -1,74 +1,172 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
-import signal
-import sys
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ertrl import store
 from ertrl.config import TrainConfig
 from ertrl.data import Dataset, Sampler
-from ertrl.errors import Interrupted, TrainingDiverged
+from ertrl.errors import ConfigError, Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
+from ertrl.signals import stop_signals
 from ertrl.training.run import MetricsLog, Run
-from ertrl.training.update import TrainState, make_chunk
+from ertrl.training.update import TrainState, make_chunk, run_key
 
 
 def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
     """Train a run to its end, from wherever it stands."""
-    references(dataset)  # a scale that cannot be used is better known now than after hours
-    with store.exclusive(run.path), _signals() as stop_signal:
-        _train(run, dataset, progress, stop_signal)
-    return run
+    return train_together([run], dataset, progress)[0]
 
 
-def _train(run: Run, dataset: Dataset, progress: ProgressStyle, stop_signal: list[int]) -> None:
-    config = run.config
-    state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
-    step = int(state.step)
-    log = MetricsLog(run, log_bytes)
-    if _evaluation_due(config, step) and not _logged_evaluation(run, step):
-        _evaluate(run, dataset, state, log)  # it was killed while it evaluated
-    sampler = Sampler(
-        dataset, config.sampling, run.learner.extra_batches(config.learner), config.seed
-    )
-    chunk = make_chunk(run.method, run.learner, config)
-    size = config.updates_per_call
-    label = f"train {run.spec['method']} seed {config.seed}"
-    with Meter(label, config.updates, start=step, style=progress) as meter:
+def train_together(
+    runs: Sequence[Run], dataset: Dataset, progress: ProgressStyle = "auto"
+) -> list[Run]:
+    """Train runs that differ in nothing but their seed to their end, in one program.
+
+    With several runs, all seeds take each step at once: what an accelerator likes. Every run has
+    its own folder, as if it had been alone, and may have started alone.
+    """
+    _check_alike(runs)
+    if dataset.has_simulator:
+        references(dataset)  # a scale that cannot be used is better known now than after hours
+    with ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(store.exclusive(run.path))
+        stop_signal = stack.enter_context(stop_signals())
+        trainees = []
+        for run in runs:
+            trainees.append(_Trainee(run, dataset))
+            stack.callback(trainees[-1].log.close)
+        furthest = max(trainee.step for trainee in trainees)
+        for trainee in trainees:  # in step from there on
+            _train([trainee], furthest, progress, stop_signal)
+        _train(trainees, runs[0].config.updates, progress, stop_signal)
+    return list(runs)
+
+
+def _check_alike(runs: Sequence[Run]) -> None:
+    identities = {
+        json.dumps({**run.spec, "config": {**run.spec["config"], "seed": 0}} | _OWN, sort_keys=True)
+        for run in runs
+    }
+    if len(identities) > 1 or len({run.config.seed for run in runs}) < len(runs):
+        raise ConfigError(
+            "runs can be trained together only if their seeds differ and nothing else does: "
+            + ", ".join(run.name for run in runs)
+        )
+
+
+_OWN = dict.fromkeys(("name", "provenance", "dataset_path", "profile"))
+"""What a run's description may say without changing its results."""
+
+
+class _Trainee:
+    """A run in training: its state, its batches, its log."""
+
+    def __init__(self, run: Run, dataset: Dataset):
+        config = run.config
+        self.run, self._dataset = run, dataset
+        self.state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
+        self.step = int(self.state.step)
+        self.log = MetricsLog(run, log_bytes)
+        self.note = ""
+        self.key = run_key(config.seed)
+        extra_batches = run.learner.extra_batches(config.learner)
+        self.sampler = Sampler(dataset, config.sampling, extra_batches, config.seed)
+        if _evaluation_due(config, self.step) and not _logged_evaluation(run, self.step):
+            self.evaluate()  # it was killed while it evaluated
+
+    def advance(self, state: TrainState, metrics: dict[str, np.ndarray]) -> None:
+        """Take over the result of a call."""
+        config = self.run.config
+        _check_finite(metrics, self.step, self.run)
+        self.state = state
+        self.step += config.updates_per_call
+        self.log.write({"kind": "train", "step": self.step, **_means(metrics)})
+        evaluating = _evaluation_due(config, self.step)
+        if evaluating or self.step % config.checkpoint_every == 0:
+            self.save()
+        if evaluating:
+            self.evaluate()
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        _check_weights(self.state, self.step, self.run)
+        self.run.save(self.state, self.log)
+
+    def evaluate(self) -> None:
+        """Evaluate a state that is already saved, and log it."""
+        if not self._dataset.has_simulator:
+            return  # logs alone: there is nothing to measure a return in
+        run, state = self.run, self.state
+        agent = Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
+        result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)
+        scores = summarise(run.add_evaluation(result))
+        self.log.write({"kind": "evaluation", "step": self.step, **scores})
+        run.save(state, self.log)  # once more: the checkpoint vouches for the log up to this line
+        self.note = ", ".join(
+            f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
+        )
+
+
+def _train(
+    trainees: list[_Trainee], until: int, progress: ProgressStyle, stop_signal: list[int]
+) -> None:
+    """Train runs of one configuration, all at the same step, until they have so many updates."""
+    run, step = trainees[0].run, trainees[0].step
+    if step >= until:
+        return
+    size = run.config.updates_per_call
+    chunk = make_chunk(run.method, run.learner, run.config, several_runs=len(trainees) > 1)
+    stack, unstack = _stacking(len(trainees))
+    key = stack([t.key for t in trainees])
+    state = stack([t.state for t in trainees])
+    seeds = ", ".join(str(t.run.config.seed) for t in trainees)
+    with Meter(
+        f"train {run.spec['method']} seed {seeds}", until, start=step, style=progress
+    ) as meter:
         meter.update(step)
-        upcoming = sampler.batches(step, size)
-        note = ""
-        while step < config.updates:
-            state, pending = chunk(state, upcoming)
+        upcoming = stack([t.sampler.batches(step, size) for t in trainees])
+        while step < until:
+            state, pending = chunk(state, upcoming, key)
             # The device works on this chunk while the host gathers the next one.
-            upcoming = sampler.batches(step + size, size)
-            metrics = {name: np.asarray(values) for name, values in pending.items()}
-            _check_finite(metrics, step, run)
+            upcoming = stack([t.sampler.batches(step + size, size) for t in trainees])
+            metrics = unstack({name: np.asarray(values) for name, values in pending.items()})
+            for trainee, own_state, own_metrics in zip(
+                trainees, unstack(state), metrics, strict=True
+            ):
+                trainee.advance(own_state, own_metrics)
             step += size
-            log.write({"kind": "train", "step": step, **_means(metrics)})
-            evaluating, stopping = _evaluation_due(config, step), bool(stop_signal)
-            if evaluating or step % config.checkpoint_every == 0 or stopping:
-                _check_weights(state, step, run)
-                run.save(state, log)
-            if evaluating:
-                note = _evaluate(run, dataset, state, log)
-                stopping = bool(stop_signal)
-            meter.update(step, note)
-            if stopping and step < config.updates:
-                log.close()
+            meter.update(step, trainees[0].note)
+            if stop_signal and step < run.config.updates:
+                for trainee in trainees:
+                    trainee.save()
                 raise Interrupted(
-                    f"stopped at update {step} of {config.updates}; the state is saved. "
-                    f"Go on with `ertrl train {run.path}`.",
+                    f"stopped at update {step} of {run.config.updates}; the state is saved. "
+                    f"Go on with the same command, or with `ertrl train {run.path}`.",
                     stop_signal[0],
                 )
-    log.close()
+
+
+def _stacking(count: int):
+    """How to put trees of several runs side by side, and to take them apart; nothing for one."""
+    if count == 1:
+        return (lambda trees: trees[0]), (lambda tree: [tree])
+
+    def stack(trees):
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+    def unstack(tree):
+        return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(count)]
+
+    return stack, unstack
 
 
 def _evaluation_due(config: TrainConfig, step: int) -> bool:
@@ -78,17 +176,6 @@ def _evaluation_due(config: TrainConfig, step: int) -> bool:
 def _logged_evaluation(run: Run, step: int) -> bool:
     lines = run.metrics()
     return bool(lines) and (lines[-1]["kind"], lines[-1]["step"]) == ("evaluation", step)
-
-
-def _evaluate(run: Run, dataset: Dataset, state: TrainState, log: MetricsLog) -> str:
-    """Evaluate a state that is already saved, and log it; returns what the meter shows."""
-    step = int(state.step)
-    agent = Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
-    result = run.add_evaluation(evaluate_agent(agent, dataset, step=step, run=run.name))
-    scores = summarise(result)
-    log.write({"kind": "evaluation", "step": step, **scores})
-    run.save(state, log)  # once more: the checkpoint vouches for the log up to this line
-    return ", ".join(f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k)
 
 
 def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:
@@ -117,24 +204,3 @@ def _check_weights(state: TrainState, step: int, run: Run) -> None:
         if not np.isfinite(leaf).all():
             name = jax.tree_util.keystr(path)
             raise TrainingDiverged(f"{run.name}: {name} is not finite after update {step}")
-
-
-@contextmanager
-def _signals() -> Generator[list[int]]:
-    """Collect SIGINT and SIGTERM instead of dying from them; a second one kills as usual."""
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def note(number, frame):
-        received.append(number)
-        print("stopping after this call; once more stops at once", file=sys.stderr)
-        signal.signal(number, previous[number])
-
-    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
 from ertrl.config import TrainConfig
@@ -37,17 +37,25 @@ def init(method: Method, learner: Learner, config: TrainConfig, dims: Dims) -> T
 
 
 def update(
-    method: Method, learner: Learner, config: TrainConfig, state: TrainState, batch: TaskBatch
+    method: Method,
+    learner: Learner,
+    config: TrainConfig,
+    state: TrainState,
+    batch: TaskBatch,
+    key: PRNGKeyArray,
 ) -> tuple[TrainState, Metrics]:
     """One meta-training step: infer z, update the learner with it, then the method.
 
-    The learner sees z as a constant and hands back its critic's gradient at z; whether the
-    encoder follows that gradient is the method's decision.
+    `key` is the run's; the step makes it this update's own. The learner sees z as a constant and
+    hands back its critic's gradient at z; whether the encoder follows that gradient is the method's
+    decision.
     """
-    key = jax.random.fold_in(rng.key(config.seed, "update"), state.step)
-    method_key, learner_key = jax.random.split(key)
+    method_key, learner_key = jax.random.split(jax.random.fold_in(key, state.step))
     first = Context(*(x[:, 0] for x in batch.context))
-    z = method.encode(config.method, state.method, first)
+    if method.draw:
+        z = method.draw(config.method, state.method, first, method_key)
+    else:
+        z = method.encode(config.method, state.method, first)
     learned = learner.update(config.learner, state.learner, batch.rl, batch.more_rl, z, learner_key)
     method_state, metrics = method.update(
         config.method, state.method, batch, learned.z_gradient, method_key
@@ -55,14 +63,22 @@ def update(
     return TrainState(method_state, learned.state, state.step + 1), metrics | learned.metrics
 
 
-def make_chunk(
-    method: Method, learner: Learner, config: TrainConfig
-) -> Callable[[TrainState, TaskBatch], tuple[TrainState, Metrics]]:
-    """Compile a run over stacked batches [K, ...]; metrics come back as [K] each."""
+def run_key(seed: int) -> PRNGKeyArray:
+    """The randomness of all updates of a run. An argument, so that one program serves all seeds."""
+    return rng.key(seed, "update")
 
-    def chunk(state: TrainState, batches: TaskBatch):
+
+def make_chunk(
+    method: Method, learner: Learner, config: TrainConfig, *, several_runs: bool = False
+) -> Callable[[TrainState, TaskBatch, PRNGKeyArray], tuple[TrainState, Metrics]]:
+    """Compile a run over stacked batches [K, ...]; metrics come back as [K] each.
+
+    With `several_runs`, everything has a leading axis of runs that differ in their seed.
+    """
+
+    def chunk(state: TrainState, batches: TaskBatch, key: PRNGKeyArray):
         return jax.lax.scan(
-            lambda state, batch: update(method, learner, config, state, batch), state, batches
+            lambda state, batch: update(method, learner, config, state, batch, key), state, batches
         )
 
-    return jax.jit(chunk)
+    return jax.jit(jax.vmap(chunk) if several_runs else chunk)

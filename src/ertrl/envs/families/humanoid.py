@@ -22,14 +22,14 @@ class HumanoidSimulation(MujocoSimulation):
     def __init__(self, size: int, threads: int | None = None):
         """Many derived quantities are part of the observation."""
         super().__init__(size, threads)
-        self._derived = [self.bind(field) for field in ("cinert", "cvel", "qfrc_actuator")]
+        self._observed = [self.bind(field) for field in ("cinert", "cvel", "qfrc_actuator")]
         self._centre = self.bind("subtree_com")[:, self.model.body("torso").id, :2]
         # The released code never computed contact forces, so these entries were always zero.
         self._no_contact_forces = np.zeros((size, 6 * self.model.nbody))
 
     def observe(self) -> np.ndarray:
         """Positions without x and y, velocities, inertias, body velocities, forces."""
-        return join(self.qpos[:, 2:], self.qvel, *self._derived, self._no_contact_forces)
+        return join(self.qpos[:, 2:], self.qvel, *self._observed, self._no_contact_forces)
 
     def position(self) -> np.ndarray:
         """Horizontal position of the centre of mass."""

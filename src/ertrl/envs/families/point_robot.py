@@ -32,6 +32,14 @@ class PointSimulation(Simulation):
         observation = self._position.astype(np.float32)
         return Step(observation, observation, never, ~np.isfinite(self._position).all(axis=1))
 
+    def state(self) -> dict[str, np.ndarray]:
+        """Where the points are."""
+        return {"position": self._position.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Put the points there."""
+        self._position = state["position"].copy()
+
 
 class PointRobot(Family):
     """Reach a goal on the unit half circle. The goal is not observed: it must be inferred."""

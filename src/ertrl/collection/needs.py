@@ -1,0 +1,94 @@
+"""What a collection takes on disk and in memory, worked out before it starts."""
+
+import math
+import shutil
+from pathlib import Path
+
+import jax
+
+from ertrl.collection.policies import POLICIES
+from ertrl.config import CollectConfig
+from ertrl.data import layout
+from ertrl.envs import Family
+from ertrl.errors import DataError
+
+MARGIN = 64 * 2**20
+"""Left free on the disk: manifests, logs, the rounding of files to blocks."""
+
+POLICY_COPIES = 2.1
+"""SAC's state, and three times its largest part while a savepoint is read or written."""
+
+
+def state_bytes(family: Family, config: CollectConfig) -> int:
+    """Networks, targets and optimisers of all behaviour policies."""
+    shapes = jax.eval_shape(POLICIES[config.policy](family, config).init, jax.random.key(0))
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
+
+
+def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
+    """Bytes on disk and in memory, by what they are for."""
+    tasks, sizes = family.n_tasks, (family.observation_dim, family.action_dim)
+    row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
+    episodes = config.checkpoints * config.episodes_per_checkpoint
+    state = state_bytes(family, config)
+
+    def dataset_bytes(episodes: int) -> int:
+        shapes = {f: layout.shape_of(f, episodes, family.horizon, *sizes) for f in layout.FIELDS}
+        bytes_ = (math.prod(s) * layout.dtype_of(f).itemsize for f, s in shapes.items())
+        return tasks * sum(bytes_)
+
+    steps = config.simulations_per_task * (config.random_steps + config.steps)
+    updates = config.steps_per_block * config.updates_per_step
+    policies = config.tasks_at_once if config.policy == "independent" else 1
+    at_once = max(config.episodes_per_checkpoint, config.reference_episodes)
+    return {
+        "disk": {
+            "dataset": dataset_bytes(episodes),
+            "replay (while collecting)": tasks * steps * row,
+            "savepoints (while collecting)": 2 * state,
+        },
+        "memory": {
+            "policies": int(POLICY_COPIES * state),
+            # Gathered, then copied to the device.
+            "batches of a block": 2 * updates * policies * config.batch_size * row,
+            "episodes being recorded": dataset_bytes(at_once),
+        },
+    }
+
+
+def readable(size: float) -> str:
+    """'1.2 GB'."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB" if size < 1000 else f"{size / 1000:,.1f} TB"
+
+
+def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
+    """One line for a person."""
+    parts = ", ".join(f"{readable(v)} {k}" for k, v in wanted["disk"].items())
+    disk, memory = (sum(wanted[kind].values()) for kind in ("disk", "memory"))
+    return (
+        f"{readable(disk)} of disk ({parts}), "
+        f"{readable(memory)} of memory next to the programs and the simulations"
+    )
+
+
+def free_bytes(path: Path) -> int:
+    """Room on the disk that `path` is or will be on."""
+    place = path.absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def check_disk(wanted: dict[str, dict[str, int]], path: Path) -> None:
+    """Raise unless there is room for all of it."""
+    needed, free = sum(wanted["disk"].values()) + MARGIN, free_bytes(path)
+    if needed > free:
+        raise DataError(
+            f"not enough room for {path}: the collection takes {describe_needs(wanted)}, but only "
+            f"{readable(free)} of disk are free. Choose another disk with --out, fewer steps, or "
+            "fewer episodes_per_checkpoint."
+        )

@@ -1,0 +1,230 @@
+"""Collect a dataset: train, record from poor to expert, measure the references, seal."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ertrl.collection.collector import Collector
+from ertrl.collection.distance import policy_distance
+from ertrl.collection.needs import check_disk, describe_needs, needs
+from ertrl.collection.resume import RowSeal, Savepoint, Savepoints, sweep
+from ertrl.collection.style import style_directions
+from ertrl.config import CollectConfig, to_json
+from ertrl.data import Dataset, DatasetWriter, TaskRecord
+from ertrl.envs import Family, anchor_returns
+from ertrl.errors import DataError, Interrupted, SimulationError, TrainingDiverged
+from ertrl.progress import Meter, ProgressStyle, say
+from ertrl.signals import stop_signals
+from ertrl.types import Episodes
+
+SECONDS_BETWEEN_SAVES = 60.0
+SECONDS_BEFORE_A_RECORDING_IS_SAVED = 10.0
+SHARE_OF_TIME_FOR_SAVING = 0.05
+
+
+def collect(
+    family: Family,
+    config: CollectConfig,
+    path: Path,
+    progress: ProgressStyle = "auto",
+    references: Dataset | None = None,
+) -> Dataset:
+    """Collect a dataset of the whole family into `path`; one that was stopped goes on.
+
+    `references` is a dataset of the same family whose expert returns are to be this one's, too.
+    """
+    if path.exists():
+        raise DataError(
+            f"{path} already exists. Choose another place, or remove it to collect again."
+        )
+    config.validate()
+    identity = {
+        "family": family.name,
+        "family_options": family.options,
+        "config": to_json(config),
+        "references": references.fingerprint if references else None,
+    }
+    with Savepoints(path, identity) as savepoints, stop_signals() as stop_signal:
+        collection = None
+        try:
+            collection = _Collection(family, config, path, savepoints, progress)
+            collection.train(stop_signal)
+            collection.finish(references)
+        except BaseException as error:
+            # A policy or a simulation that diverged would do so again.
+            hopeless = isinstance(error, (TrainingDiverged, SimulationError)) or savepoints.empty
+            if collection:
+                collection.writer.abandon() if hopeless else collection.writer.pause()
+            if hopeless:
+                savepoints.remove()
+            raise
+    sweep(path)
+    return Dataset(path, verify=False)
+
+
+class _Collection:
+    """One collection under way: the collector, what it recorded, and how to save both."""
+
+    def __init__(
+        self,
+        family: Family,
+        config: CollectConfig,
+        path: Path,
+        savepoints: Savepoints,
+        progress: ProgressStyle,
+    ):
+        """Start, or take up what was saved."""
+        self.family, self.config, self.path = family, config, path
+        self._savepoints, self._progress = savepoints, progress
+        self._curve: list[dict[str, Any]] = []
+        self._begun = self._saved = time.monotonic()
+        self._save_took = 0.0
+        self._seconds_before = 0.0
+        self._block = 0
+        point = savepoints.load()
+        if point is None:
+            wanted = needs(family, config)
+            check_disk(wanted, path)
+            say(f"collect {family.name}: {describe_needs(wanted)}", progress)
+        self._collector = Collector(family, config, savepoints.folder / "replay")
+        per_task = config.checkpoints * config.episodes_per_checkpoint
+        filled = point and point.facts["filled"]
+        self.writer = DatasetWriter(path, family, per_task, filled)
+        self._replay_seal = RowSeal(self._collector.replay.rows, family.n_tasks)
+        self._episode_seal = RowSeal(self.writer.rows, family.n_tasks)
+        if point is not None:
+            try:
+                self._resume(point)
+            except BaseException:
+                self.writer.pause()
+                raise
+
+    def _resume(self, point: Savepoint) -> None:
+        collector, folder = self._collector, self._savepoints.folder
+        collector.replay.resume(point.facts["replay"])
+        self._replay_seal.verify(point.facts["replay_seal"], folder)
+        self._episode_seal.verify(point.facts["episode_seal"], folder)
+        collector.state = self._savepoints.load_state(point.block, collector.state)
+        collector.resume(point.loop)
+        self._curve, self._block = point.facts["curve"], point.block
+        self._seconds_before = point.facts["seconds"]
+
+    @property
+    def _seconds(self) -> float:
+        """Time spent so far, in all processes together."""
+        return self._seconds_before + time.monotonic() - self._begun
+
+    def save(self) -> None:
+        """Write down everything that going on needs."""
+        begun = time.monotonic()
+        collector = self._collector
+        collector.replay.flush()
+        if self.writer.filled != self._episode_seal.count:
+            self.writer.flush()
+        facts = {
+            "seconds": self._seconds,
+            "curve": self._curve,
+            "filled": self.writer.filled,
+            "replay": collector.replay.layout(),
+            "replay_seal": self._replay_seal.extend(collector.replay.count),
+            "episode_seal": self._episode_seal.extend(self.writer.filled),
+        }
+        point = Savepoint(self._block, collector.progress(), facts)
+        self._savepoints.save(point, collector.state)
+        self._saved = time.monotonic()
+        self._save_took = self._saved - begun
+
+    def _save_is_due(self, recorded: bool) -> bool:
+        wait = SECONDS_BEFORE_A_RECORDING_IS_SAVED if recorded else SECONDS_BETWEEN_SAVES
+        wait = max(wait, self._save_took / SHARE_OF_TIME_FOR_SAVING)
+        return time.monotonic() - self._saved >= wait
+
+    def train(self, stop_signal: list[int]) -> None:
+        """Train to the end, recording at the blocks the configuration names."""
+        config, label = self.config, f"collect {self.family.name}"
+        blocks, at = config.steps // config.steps_per_block, config.recorded_blocks()
+        with Meter(label, blocks, start=self._block, style=self._progress) as meter:
+            meter.update(self._block, self._note())
+            for block in self._collector.train():
+                self._block = block
+                if block in at:
+                    self._record(at.index(block))
+                stopping = bool(stop_signal) and block < blocks
+                if stopping or block == blocks or self._save_is_due(recorded=block in at):
+                    self.save()
+                meter.update(block, self._note())
+                if stopping:
+                    raise Interrupted(
+                        f"stopped at block {block} of {blocks}; the state is saved in "
+                        f"{self._savepoints.folder}. Go on with the same command.",
+                        stop_signal[0],
+                    )
+
+    def _note(self) -> str:
+        """Mean return of each group at the newest recording."""
+        if not self._curve:
+            return ""
+        newest = self._curve[-1]
+        groups = self.family.split.groups()
+        return "return " + ", ".join(f"{group} {newest[group]:.1f}" for group in groups)
+
+    def _record(self, checkpoint: int) -> None:
+        family, config = self.family, self.config
+        per_task = config.episodes_per_checkpoint
+        episodes = self._collector.episodes(per_task, "record", checkpoint, stochastic=True)
+        for task in range(family.n_tasks):
+            rows = slice(task * per_task, (task + 1) * per_task)
+            self.writer.add(task, Episodes(*(x[rows] for x in episodes)), checkpoint)
+        returns = mean_returns(episodes, family.n_tasks)
+        steps = self._block * config.steps_per_block
+        simulations = family.n_tasks * config.simulations_per_task
+        point = {
+            "updates": steps * config.updates_per_step,
+            "env_steps": (steps + config.random_steps) * simulations,
+            "seconds": round(self._seconds, 2),
+        }
+        means = {g: float(returns[list(t)].mean()) for g, t in family.split.groups().items()}
+        self._curve.append(point | means)
+
+    def finish(self, references: Dataset | None) -> None:
+        """Measure the references and the distance of policies, then seal the dataset."""
+        family, config = self.family, self.config
+        final = self._collector.episodes(config.reference_episodes, "expert", 0, stochastic=False)
+        own = mean_returns(final, family.n_tasks)
+        anchors = anchor_returns(
+            family, range(family.n_tasks), config.reference_episodes, config.seed
+        )
+        records = {}
+        for task in range(family.n_tasks):
+            reference = {"expert": own[task]} | {k: v[task] for k, v in anchors.items()}
+            if references:
+                reference |= {"expert": references.task(task).reference["expert"]}
+            if config.style or references:
+                reference["collector"] = own[task]
+            group, parameters = family.split.group_of(task), tuple(family.parameters[task])
+            records[task] = TaskRecord(group, parameters, reference)
+        collector = {
+            "name": "sac",
+            "config": to_json(config),
+            "curve": self._curve,
+            "policy_distance": policy_distance(self._collector, self.writer, family.split.train),
+            "style": {
+                "strength": config.style,
+                "directions": style_directions(family, config).tolist() if config.style else None,
+            },
+            "references": references.fingerprint if references else None,
+            "seconds": round(self._seconds, 2),
+        }
+        self.writer.seal(records, collector)
+
+
+def mean_returns(episodes: Episodes, n_tasks: int) -> np.ndarray:
+    """Mean return of each task over the episodes that can be used."""
+    returns = episodes.reward.sum(axis=1, dtype=np.float64)
+    usable = ~episodes.diverged.reshape(n_tasks, -1)
+    if not usable.any(axis=1).all():
+        task = int(np.argmin(usable.any(axis=1)))
+        raise SimulationError(f"every simulation of task {task} diverged; nothing was written")
+    return np.mean(returns.reshape(n_tasks, -1), axis=1, where=usable)

@@ -1,0 +1,215 @@
+"""An unfinished collection on disk, so that a killed one goes on where it was.
+
+    data/.point-robot.collecting/
+      collection.json        what is being collected, sealed
+      00000120.actor ...     SAC after 120 blocks, part by part, safetensors
+      00000120.loop          simulations and counters at that moment, safetensors
+      00000120.json          description with the checksums of all of it, sealed; written last
+      replay/*.npy           append-only
+    data/.point-robot.partial/   the episodes recorded so far, append-only
+
+Rows that were written after the newest description are written again, with the same numbers.
+"""
+
+import contextlib
+import hashlib
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ertrl import store
+from ertrl.collection.sac import SacState
+from ertrl.config import to_json
+from ertrl.errors import CorruptFileError, DataError
+from ertrl.provenance import threads, versions
+
+KIND = "ertrl-savepoint"
+
+
+class RowSeal:
+    """A running SHA-256 over rows that are only appended, kept for several tasks.
+
+    Each piece of rows is hashed once, when it is saved, and once more when it is read again.
+    """
+
+    def __init__(self, rows: Callable[[int], Sequence[np.ndarray]], n_tasks: int):
+        """`rows(task)` gives the arrays of a task."""
+        self._rows = rows
+        self._counts = [[0] * n_tasks]
+        self._digest = ""
+
+    @property
+    def count(self) -> list[int]:
+        """Rows of each task that are sealed."""
+        return self._counts[-1]
+
+    def extend(self, count: Sequence[int]) -> dict[str, Any]:
+        """Seal the rows up to `count` per task; returns what `verify` needs."""
+        begin, end = self._counts[-1], [int(c) for c in count]
+        if end != begin:
+            piece = hashlib.sha256(self._digest.encode())
+            for task, (first, last) in enumerate(zip(begin, end, strict=True)):
+                for array in self._rows(task):
+                    piece.update(array[first:last].tobytes())
+            self._digest = piece.hexdigest()
+            self._counts.append(end)
+        return {"counts": self._counts[1:], "sha256": self._digest}
+
+    def verify(self, sealed: dict[str, Any], what: Path) -> None:
+        """Raise unless the rows are those that were sealed."""
+        for count in sealed["counts"]:
+            self.extend(count)
+        if self._digest != sealed["sha256"]:
+            raise CorruptFileError(
+                f"{what} is damaged: its rows are not those that were saved. {start_anew(what)}"
+            )
+
+
+class Savepoint(NamedTuple):
+    """A moment between two blocks."""
+
+    block: int
+    loop: dict[str, np.ndarray]
+    facts: dict[str, Any]
+    """Curve, seconds, episodes per task, seals: whatever is JSON."""
+
+
+def start_anew(folder: Path) -> str:
+    """What to do about a folder that is of no use."""
+    return f"To start anew, remove {folder}."
+
+
+def unfinished_folder(path: Path) -> Path:
+    """Where the collection of the dataset `path` keeps its state."""
+    return path.with_name(f".{path.name}.collecting")
+
+
+def sweep(path: Path) -> None:
+    """Remove what a process that was killed right after completing the dataset left behind."""
+    shutil.rmtree(unfinished_folder(path), ignore_errors=True)
+    shutil.rmtree(path.with_name(f".{path.name}.lock"), ignore_errors=True)
+
+
+class Savepoints:
+    """The folder of one unfinished collection, held by this process."""
+
+    def __init__(self, path: Path, identity: dict[str, Any]):
+        """Open the folder of dataset `path`; refuse one that collects something else."""
+        self.folder = unfinished_folder(path)
+        self._lock = contextlib.ExitStack()
+        self._lock.enter_context(store.exclusive(self.folder))
+        try:
+            self._open(identity)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, identity: dict[str, Any]) -> None:
+        saved = {f"{block:08d}" for block in self._blocks()}
+        for file in self.folder.iterdir():
+            undescribed = file.stem.isdecimal() and file.stem not in saved
+            if undescribed or file.suffix == ".tmp":
+                file.unlink()
+        about = self.folder / "collection.json"
+        if not about.exists() or self.empty:
+            for stale in self.folder.iterdir():
+                if stale.name != ".lock":
+                    shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
+            here = {"versions": versions(), "threads": threads()}
+            store.write_json(about, {"kind": "ertrl-collection", **identity, **here})
+            return
+        there = store.read_json(about, "ertrl-collection")
+        difference = _difference({k: there.get(k) for k in identity}, identity)
+        if difference:
+            raise DataError(
+                f"{self.folder} holds an unfinished collection with other settings: {difference}. "
+                "Go on with those settings, choose another place with --out, or remove that folder "
+                "to start anew."
+            )
+        for name, now in (("versions", versions()), ("threads", threads())):
+            if there[name] != now:
+                warnings.warn(
+                    f"this collection was begun with other {name} "
+                    f"({_difference({name: there[name]}, {name: now})}); it goes on, but not bit "
+                    "for bit",
+                    stacklevel=2,
+                )
+
+    def __enter__(self) -> Self:
+        """Held already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the folder; what is saved stays."""
+        self._lock.close()
+
+    def _blocks(self) -> list[int]:
+        return sorted(int(p.stem) for p in self.folder.glob("*.json") if p.stem.isdecimal())
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is saved yet."""
+        return not self._blocks()
+
+    def load(self) -> Savepoint | None:
+        """The newest savepoint, checked; None if there is none yet."""
+        if self.empty:
+            return None
+        block = self._blocks()[-1]
+        stem = self.folder / f"{block:08d}"
+        facts = store.read_json(stem.with_suffix(".json"), KIND)
+        for suffix, expected in facts.pop("files").items():
+            store.check_file(stem.with_suffix(suffix), expected)
+        loop = stem.with_suffix(".loop")
+        return Savepoint(block, store.arrays_from_bytes(store.read_bytes(loop), loop), facts)
+
+    def load_state(self, block: int, state: SacState) -> SacState:
+        """Fill SAC's state, part by part: all of it twice may not fit into memory."""
+        for name in state._fields:
+            file = self.folder / f"{block:08d}.{name}"
+            part = store.tree_from_bytes(store.read_bytes(file), {name: getattr(state, name)}, file)
+            # A copy, because memory that is read from a file must not be donated.
+            state = state._replace(**jax.tree.map(jnp.copy, part))
+        return state
+
+    def save(self, point: Savepoint, state: SacState) -> None:
+        """Write it, then drop the older one. It counts from its description on."""
+        stem = self.folder / f"{point.block:08d}"
+        parts = ((f".{name}", store.tree_to_bytes({name: x})) for name, x in _parts(state))
+        files = {}
+        for suffix, blob in chain(parts, [(".loop", store.arrays_to_bytes(point.loop))]):
+            store.write_bytes(stem.with_suffix(suffix), blob)
+            files[suffix] = store.sha256(blob)
+        description = {"kind": KIND, "files": files, **point.facts}
+        store.write_json(stem.with_suffix(".json"), description)
+        for old in self._blocks()[:-1]:
+            for suffix in (".json", *files):
+                (self.folder / f"{old:08d}{suffix}").unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """The collection is complete, or cannot be completed."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _parts(state: SacState) -> Iterator[tuple[str, Any]]:
+    return zip(state._fields, state, strict=True)
+
+
+def _difference(there: Any, here: Any) -> str:
+    """Names what differs, deepest names first: 'steps is 600 there and 700 here'."""
+    return "; ".join(_differences(to_json(there), to_json(here), ""))
+
+
+def _differences(there: Any, here: Any, name: str) -> Iterator[str]:
+    if isinstance(there, dict) and isinstance(here, dict):
+        for key in sorted(there.keys() | here.keys()):
+            yield from _differences(there.get(key), here.get(key), key)
+    elif there != here:
+        yield f"{name} is {there!r} there and {here!r} here"

@@ -1,0 +1,49 @@
+"""IDAQ (Wang et al., ICML 2023): choose one's own context, at test time, for any method.
+
+Episodes of an agent that does not know its task yet look unlike the logged data it learned from.
+So it tries representations of training tasks, far apart from each other, keeps only the episode
+with the highest return as its context, lets later episodes join only if they are better still, and
+ends with the representation that scored best. Half of the evaluation goes into trying.
+"""
+
+import numpy as np
+
+from ertrl.evaluation.protocols import Trial
+
+CANDIDATES = 5
+"""Training tasks looked at per exploration episode; the one least like those tried is taken."""
+
+
+def idaq(trial: Trial) -> None:
+    """Contexts from the agent's best own episodes, starting with training tasks' z."""
+    known = trial.training_codes()
+    exploration = max(trial.inference_after, trial.budget // 2)
+    n = len(trial.rows)
+    tried: list[list[int]] = [[] for _ in range(n)]
+    best, best_z = np.full(n, -np.inf), trial.z.copy()
+    while (rows := trial.active()).size:
+        exploring = trial.steps < exploration
+        ending = trial.steps + trial.family.horizon >= trial.budget
+        chosen = rows[~exploring[rows]]
+        trial.infer(chosen)
+        trial.z[ending & ~exploring] = best_z[ending & ~exploring]
+        for row in rows[exploring[rows]]:
+            task = _least_like(known, tried[row], trial.draw("candidates", row))
+            tried[row].append(task)
+            trial.z[row] = known[task]
+        used = trial.z.copy()
+        episodes = trial.evaluate()
+        rows, returns = trial.sound(rows), episodes.reward.sum(axis=1, dtype=np.float64)
+        better = rows[returns[rows] > best[rows]]
+        trial.buffer.clear(better[exploring[better]])
+        trial.buffer.add_episodes(episodes, better)
+        best[better], best_z[better] = returns[better], used[better]
+
+
+def _least_like(known: np.ndarray, tried: list[int], draw: np.random.Generator) -> int:
+    """Of a few random training tasks, the one farthest from all that were tried."""
+    candidates = draw.choice(len(known), min(CANDIDATES, len(known)), replace=False)
+    if not tried:
+        return int(candidates[0])
+    apart = np.square(known[candidates][:, None] - known[tried][None]).mean(axis=-1)
+    return int(candidates[apart.min(axis=1).argmax()])

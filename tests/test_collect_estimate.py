@@ -1,0 +1,104 @@
+"""What a collection takes is said beforehand, and what does not fit is refused."""
+
+import dataclasses
+import importlib
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from conftest import TINY_COLLECT
+from ertrl import api
+from ertrl.cli import main
+from ertrl.collection import collect, describe_estimate, estimate
+from ertrl.collection.needs import describe_needs, needs, readable
+from ertrl.collection.resume import Savepoints
+from ertrl.collection.sac import SacState
+from ertrl.envs import make_family
+from ertrl.errors import DataError
+from ertrl.profiles import collect_config
+
+
+def test_disk_needs_are_what_files_take(tiny_dataset, tmp_path, monkeypatch):
+    wanted = needs(make_family("point-robot"), TINY_COLLECT)["disk"]
+    header = 128
+    files = list(tiny_dataset.path.rglob("*.npy"))
+    assert wanted["dataset"] == sum(p.stat().st_size - header for p in files)
+    taken = {}
+
+    def remember(savepoints):
+        sizes = {p: p.stat().st_size for p in savepoints.folder.rglob("*") if p.is_file()}
+        taken["replay"] = sum(v for p, v in sizes.items() if p.suffix == ".npy")
+        taken["weights"] = sum(v for p, v in sizes.items() if p.suffix[1:] in SacState._fields)
+
+    real = Savepoints.__exit__
+
+    def leave(savepoints, *error):
+        remember(savepoints)
+        real(savepoints, *error)
+
+    monkeypatch.setattr(Savepoints, "__exit__", leave)
+    api.collect("point-robot", tmp_path / "d", config=TINY_COLLECT, progress="none")
+    assert taken["replay"] == pytest.approx(wanted["replay (while collecting)"], rel=0.15)
+    # Old and new side by side while saving, and the headers of small arrays.
+    assert taken["weights"] * 2 == pytest.approx(wanted["savepoints (while collecting)"], rel=0.15)
+
+
+def test_too_small_a_disk_is_refused_before_anything_is_simulated(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10**7))
+    with pytest.raises(DataError, match=r"not enough room.*only 10 MB of disk are free"):
+        api.collect("point-robot", tmp_path / "d", config=TINY_COLLECT, progress="none")
+    assert not (tmp_path / "d").exists()
+
+
+def test_needs_are_printed_before_a_collection_starts(tmp_path, capsys):
+    config = dataclasses.replace(TINY_COLLECT, steps=20, checkpoints=1)
+    collect(make_family("point-robot"), config, tmp_path / "d")
+    lines = capsys.readouterr().err.splitlines()
+    assert describe_needs(needs(make_family("point-robot"), config)) in lines[0]
+    assert "return train -" in lines[-1]
+    assert "test-ood -" in lines[-1]
+
+
+def test_the_papers_collections_are_known_to_be_large():
+    humanoid = needs(make_family("humanoid-dir"), collect_config("paper", "humanoid-dir"))
+    assert readable(humanoid["disk"]["dataset"]) == "11.4 GB"
+    assert humanoid["disk"]["replay (while collecting)"] > 100e9
+    assert sum(humanoid["memory"].values()) < 8 * 2**30
+
+
+def test_a_dry_run_measures_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["--hidden", "16", "--batch-size", "16", "--dry-run", "--json"]
+    assert main(["collect", "point-robot", *words]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert list(tmp_path.iterdir()) == []
+    assert value["seconds"] == pytest.approx(sum(value["seconds_by_part"].values()))
+    assert all(seconds > 0 for seconds in value["seconds_by_part"].values())
+    assert value["fits"] == {"memory": True, "disk": True}
+
+
+def test_a_dry_run_compares_policies_one_by_one_and_side_by_side(tmp_path):
+    config = dataclasses.replace(TINY_COLLECT, policy="independent", hidden=(8,), batch_size=8)
+    value = estimate(make_family("point-robot"), config, tmp_path, seconds=0.05)
+    by_size = value["measured"]["seconds_per_update_of_a_policy_by_tasks_at_once"]
+    assert list(by_size) == ["1", "4"]
+    assert "fastest here" in describe_estimate(value)
+
+
+def test_twice_the_steps_take_twice_the_time(monkeypatch):
+    """The arithmetic, with measurements replaced by fixed times."""
+    module = importlib.import_module("ertrl.collection.estimate")
+    monkeypatch.setattr(module, "_time", lambda call, seconds, argument: (0.0, 0.5))
+    monkeypatch.setattr(module, "_recording_seconds", lambda collector, per_task: 3.0)
+    parts = [
+        api.estimate_collection(
+            "point-robot", config=dataclasses.replace(TINY_COLLECT, steps=steps)
+        )["seconds_by_part"]
+        for steps in (160, 320)
+    ]
+    # 0.5 s per control step and, for a block of 20, 20 times 0.5 s of updates.
+    assert [p["simulate"] for p in parts] == [90.0, 170.0]
+    assert [p["update"] for p in parts] == [80.0, 160.0]
+    assert [p["record"] for p in parts] == [6.0, 6.0]

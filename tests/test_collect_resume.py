@@ -1,0 +1,252 @@
+"""A collection that is killed goes on, and ends with the very bytes of one that was not."""
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import TINY_COLLECT
+from ertrl import api, store
+from ertrl.collection import record
+from ertrl.collection.resume import RowSeal, unfinished_folder
+from ertrl.config import to_json
+from ertrl.errors import CorruptFileError, DataError, RunError
+
+PROGRAM = """
+import sys
+from ertrl.collection import record
+record.SECONDS_BETWEEN_SAVES = record.SECONDS_BEFORE_A_RECORDING_IS_SAVED = 0.0
+record.SHARE_OF_TIME_FOR_SAVING = 1e9
+from ertrl.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command line, but saving after every block."""
+
+SMALL = {
+    "point-robot": dataclasses.replace(
+        TINY_COLLECT, steps=60, steps_per_block=5, random_steps=20, checkpoints=3
+    ),
+    # Falls, so that simulations restart at different times.
+    "hopper-mass": dataclasses.replace(
+        TINY_COLLECT,
+        hidden=(16, 16),
+        batch_size=32,
+        steps=60,
+        steps_per_block=5,
+        random_steps=20,
+        simulations_per_task=1,
+        checkpoints=2,
+        episodes_per_checkpoint=1,
+        reference_episodes=1,
+    ),
+}
+
+
+def start(family: str, out: Path, **changes) -> subprocess.Popen:
+    config = dataclasses.replace(SMALL[family], **changes)
+    words = []
+    for name, value in to_json(config).items():
+        values = value if isinstance(value, list) else [value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    command = [sys.executable, "-c", PROGRAM, "collect", family, "--out", str(out)]
+    return subprocess.Popen(
+        [*command, "--threads", "1", "--progress", "json", *words],
+        env={**os.environ, "NPROC": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_block(process: subprocess.Popen, block: int) -> int:
+    """Read progress until the block is done; returns where the process started from."""
+    assert process.stdout is not None
+    first = None
+    for line in process.stdout:
+        done = json.loads(line).get("done", -1)
+        first = done if first is None else first
+        if done >= block:
+            return first
+    raise AssertionError(process.stderr.read() if process.stderr else "")
+
+
+def content(path: Path) -> dict:
+    """Bytes of every file; of the manifest all but clock and provenance."""
+    files = {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*.npy")}
+    manifest = store.read_json(path / "manifest.json")
+    manifest.pop("provenance")
+    manifest["collector"].pop("seconds")
+    for point in manifest["collector"]["curve"]:
+        point.pop("seconds")
+    return {**files, "manifest": manifest}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """Content of datasets that were collected in one go."""
+    done = {}
+
+    def collected(family: str) -> dict:
+        if family not in done:
+            out = tmp_path_factory.mktemp("whole") / family
+            api.collect(family, out, config=SMALL[family], progress="none")
+            done[family] = content(out)
+        return done[family]
+
+    return collected
+
+
+@pytest.mark.parametrize(("family", "kills"), [("point-robot", (1, 6)), ("hopper-mass", (6,))])
+def test_killed_and_resumed_is_byte_identical(family, kills, tmp_path, uninterrupted):
+    out = tmp_path / "d"
+    started_from = []
+    for block in kills:
+        with start(family, out) as process:
+            started_from.append(wait_for_block(process, block))
+            process.kill()
+        assert not out.exists()
+        assert unfinished_folder(out).exists()
+    with start(family, out) as process:
+        started_from.append(wait_for_block(process, 12))
+        _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    for block, start_block in zip((0, *kills), started_from, strict=True):
+        assert start_block >= block, "nothing that was saved is done again"
+    assert content(out) == uninterrupted(family)
+    assert [p.name for p in tmp_path.iterdir()] == ["d"], "everything temporary is swept"
+
+
+def test_sigterm_saves_and_says_how_to_go_on(tmp_path, uninterrupted):
+    out = tmp_path / "d"
+    with start("point-robot", out) as process:
+        wait_for_block(process, 2)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+    assert process.returncode == 143
+    assert "the state is saved" in errors
+    assert "Go on with the same command" in errors
+    assert "Traceback" not in errors
+    api.collect("point-robot", out, config=SMALL["point-robot"], progress="none")
+    assert content(out) == uninterrupted("point-robot")
+
+
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory):
+    """A folder with a collection that was stopped after a few blocks, with savepoints."""
+    folder = tmp_path_factory.mktemp("stopped")
+    real = record.Meter.update
+
+    def update(meter, done, note=""):
+        real(meter, done, note)
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "SECONDS_BETWEEN_SAVES", 0.0)
+        patch.setattr(record, "SHARE_OF_TIME_FOR_SAVING", 1e9)
+        patch.setattr(record.Meter, "update", update)
+        with pytest.raises(KeyboardInterrupt):
+            again(folder / "d")
+    return folder
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path):
+    """The dataset's place in a copy of that folder."""
+    shutil.copytree(stopped_once, tmp_path / "copy")
+    return tmp_path / "copy" / "d"
+
+
+def again(out: Path, **changes):
+    config = dataclasses.replace(SMALL["point-robot"], **changes)
+    return api.collect("point-robot", out, config=config, progress="none")
+
+
+def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):
+    with pytest.raises(DataError, match=r"steps is 60 there and 80 here.*remove that folder"):
+        again(stopped, steps=80)
+    with pytest.raises(DataError, match="family is 'point-robot' there"):
+        api.collect("point-robot-wind", stopped, config=SMALL["point-robot"], progress="none")
+    again(stopped)
+    assert content(stopped) == uninterrupted("point-robot")
+
+
+def test_other_threads_are_warned_of(stopped, monkeypatch):
+    monkeypatch.setenv("NPROC", "2")
+    with pytest.warns(UserWarning, match="threads is 1 there and 2 here"):
+        again(stopped)
+
+
+def test_stale_temporary_files_are_swept(stopped, uninterrupted):
+    folder = unfinished_folder(stopped)
+    (folder / ".00000005.actor.123.tmp").write_bytes(b"half")
+    (stopped.with_name(".d.partial") / ".manifest.json.123.tmp").write_bytes(b"half")
+    again(stopped)
+    assert content(stopped) == uninterrupted("point-robot")
+    assert not list(stopped.rglob("*.tmp"))
+    # Killed between completing the dataset and sweeping: the next call sweeps.
+    folder.mkdir()
+    stopped.with_name(".d.lock").mkdir()
+    again(stopped)
+    assert [p.name for p in stopped.parent.iterdir()] == ["d"]
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [
+        ".d.collecting/00000005.critic_opt",
+        ".d.collecting/00000005.loop",
+        ".d.collecting/00000005.json",
+        ".d.collecting/collection.json",
+        ".d.collecting/replay/action.npy",
+        ".d.partial/tasks/003/rewards.npy",
+    ],
+)
+def test_damage_is_noticed(stopped, victim):
+    file = stopped.parent / victim
+    data = bytearray(file.read_bytes())
+    place = 140 if file.suffix == ".npy" else len(data) // 2
+    data[place] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CorruptFileError):
+        again(stopped)
+
+
+def test_a_folder_in_use_is_refused(stopped):
+    with (
+        store.exclusive(unfinished_folder(stopped)),
+        pytest.raises(RunError, match="in use by process"),
+    ):
+        again(stopped)
+
+
+def test_killed_before_the_first_savepoint_starts_anew(tmp_path, uninterrupted):
+    folder = unfinished_folder(tmp_path / "d")
+    (folder / "replay").mkdir(parents=True)
+    (folder / "replay" / "action.npy").write_bytes(b"half a header")
+    (folder / "00000005.actor").write_bytes(b"no description, so it does not count")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again(tmp_path / "d")
+    assert content(tmp_path / "d") == uninterrupted("point-robot")
+
+
+def test_row_seal_notices_a_changed_row(tmp_path):
+    rows = np.arange(24.0).reshape(2, 4, 3)
+    seal = RowSeal(lambda task: [rows[task]], 2)
+    seal.extend([1, 2])
+    sealed = seal.extend([3, 2])
+    RowSeal(lambda task: [rows[task]], 2).verify(sealed, tmp_path)
+    rows[0, 3] += 1  # behind the end: not sealed
+    RowSeal(lambda task: [rows[task]], 2).verify(sealed, tmp_path)
+    rows[1, 1, 2] += 1
+    with pytest.raises(CorruptFileError, match="start anew"):
+        RowSeal(lambda task: [rows[task]], 2).verify(sealed, tmp_path)

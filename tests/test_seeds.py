@@ -1,0 +1,118 @@
+"""Several seeds: as processes, in one program, and resumed from different steps."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from conftest import tiny_config
+from ertrl.cli import main
+from ertrl.errors import ConfigError
+from ertrl.launch import parse_seeds, train_seeds
+from ertrl.training import Run, train_run, train_together
+
+TOLERANCE = 1e-4
+"""A batched product may add in another order than a plain one; stated in docs/determinism.md."""
+
+
+def runs_of(seeds, root, dataset, **values):
+    return [
+        Run.create(
+            root, dataset, "er-trl", "td3bc", tiny_config("er-trl", seed=s, **values), "test"
+        )
+        for s in seeds
+    ]
+
+
+def assert_same_weights(one: Run, other: Run):
+    a, b = one.load()[0], other.load()[0]
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.fixture(scope="module")
+def alone(tiny_dataset, tmp_path_factory):
+    """Two runs, each trained by itself."""
+    runs = runs_of((0, 1), tmp_path_factory.mktemp("alone"), tiny_dataset)
+    return [train_run(run, tiny_dataset, "none") for run in runs]
+
+
+def test_seeds_in_one_program_are_the_runs_they_would_be_alone(alone, tiny_dataset, tmp_path):
+    config = tiny_config("er-trl")
+    together = train_seeds(
+        "er-trl",
+        "td3bc",
+        config,
+        tiny_dataset,
+        (0, 1),
+        how="program",
+        out=tmp_path,
+        progress="none",
+    )
+    for one, other in zip(alone, together, strict=True):
+        assert one.name == other.name
+        assert_same_weights(one, other)
+        for a, b in zip(one.metrics(), other.metrics(), strict=True):
+            assert (a["kind"], a["step"], a.keys()) == (b["kind"], b["step"], b.keys())
+        assert other.evaluation_steps() == one.evaluation_steps()
+        assert other.verify() > 0
+    assert not np.allclose(
+        jax.tree.leaves(together[0].load()[0])[0], jax.tree.leaves(together[1].load()[0])[0]
+    )
+
+
+def test_a_run_that_is_behind_catches_up_first(alone, tiny_dataset, tmp_path):
+    ahead, behind = runs_of((0, 1), tmp_path, tiny_dataset)
+    train_run(ahead, tiny_dataset, "none")
+    train_together([ahead, behind], tiny_dataset, "none")
+    for one, other in zip(alone, (ahead, behind), strict=True):
+        assert_same_weights(one, other)
+
+
+def test_only_runs_that_differ_in_their_seed_train_together(tiny_dataset, tmp_path):
+    (one,) = runs_of((0,), tmp_path, tiny_dataset)
+    (other,) = runs_of((1,), tmp_path, tiny_dataset, checkpoint_every=40)
+    with pytest.raises(ConfigError, match="only if their seeds differ"):
+        train_together([one, other], tiny_dataset)
+    with pytest.raises(ConfigError, match="only if their seeds differ"):
+        train_together([one, one], tiny_dataset)
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("3", [3]), ("0-4", [0, 1, 2, 3, 4]), ("0,2-3, 7", [0, 2, 3, 7])]
+)
+def test_seeds_are_parsed(text, seeds):
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["a", "1-", "-1", "1..3", "2,", "1-2-3"])
+def test_bad_seeds_are_explained(text):
+    with pytest.raises(ConfigError, match="0-4 or 0,2,7"):
+        parse_seeds(text)
+
+
+@pytest.mark.parametrize("seeds", [(), (1, 1)])
+def test_seeds_must_be_different_numbers(seeds, tiny_dataset, tmp_path):
+    with pytest.raises(ConfigError, match="different numbers"):
+        train_seeds("focal", "td3bc", tiny_config("focal"), tiny_dataset, seeds, out=tmp_path)
+
+
+def test_the_command_trains_all_seeds(tiny_dataset, tmp_path, capsys):
+    words = ["--updates", "20", "--updates-per-call", "20", "--evaluate-every", "20"]
+    words += [
+        "--checkpoint-every",
+        "20",
+        "--sampling.meta-batch",
+        "4",
+        "--evaluation.episodes",
+        "2",
+    ]
+    words += ["--evaluation.repeats", "1", "--progress", "none", "--out", str(tmp_path), "--json"]
+    code = main(["train", "focal", "--data", str(tiny_dataset.path), "--seeds", "4-5", *words])
+    assert not code
+    value = json.loads(capsys.readouterr().out)
+    runs = [Run(path) for path in value["runs"]]
+    assert [run.config.seed for run in runs] == [4, 5]
+    assert all(run.latest_checkpoint() == 20 for run in runs)
+    assert value["scores"][0].keys() == value["scores"][1].keys()
