@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich import box
 from rich.console import Console, Group
@@ -49,19 +49,12 @@ def look(run: Run) -> Snapshot:
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     scores = {k: v for k, v in evaluations[-1].items() if "/" in k} if evaluations else {}
     left = None
-    if step >= updates and not _evaluating(run, evaluations):
-        status = "finished"
-    elif _in_use(run.path):
+    if _in_use(run.path) and not (step >= updates and scores and evaluations[-1]["step"] == step):
         status, speed = "running", _speed(run, step)
         left = (updates - step) / speed if speed else None
     else:
-        status = "stopped"
+        status = "finished" if step >= updates else "stopped"
     return Snapshot(run.name, status, step, updates, left, scores)
-
-
-def _evaluating(run: Run, evaluations: Sequence[dict[str, Any]]) -> bool:
-    """All updates are done, but not the last evaluation."""
-    return not evaluations or evaluations[-1]["step"] < run.config.updates
 
 
 def _in_use(path: Path) -> bool:
