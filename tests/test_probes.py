@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ertrl import api, store
+from ertrl.cli import main
 from ertrl.errors import ConfigError
 from ertrl.evaluation import probes
 from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
@@ -108,6 +109,17 @@ def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     assert np.shape(result["projection"]["tsne"]) == (8, 10, 2)
     monkeypatch.setattr(api, "probe_agent", None)  # a second time nothing is computed
     assert api.probe(tiny_run, settings=SMALL) == result
+
+
+def test_probes_on_the_command_line(tiny_run, capsys):
+    command = ["evaluate", str(tiny_run.path), "--probes", "--probe-transitions", "20"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "offline/test-id" in text
+    assert "parameters from one transition, svr" in text
+    assert "checkpoint from z (chance 0.500)" in text
+    assert main([*command[:-1], "3"]) == 2
+    assert "transitions must be at least 5, got 3" in capsys.readouterr().err
 
 
 def test_a_direction_is_also_regressed_as_an_angle(tiny_run, tiny_dataset, monkeypatch):

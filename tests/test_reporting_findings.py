@@ -80,6 +80,24 @@ def test_the_variant_of_the_profile_needs_no_more_than_its_name(tmp_path):
     assert gather(runs).labels == ["ER-TRL", "ER-TRL (mi_weight=0.0)"]
 
 
+def test_profiles_are_named_where_two_have_their_own(tmp_path):
+    from ertrl.config import to_json
+    from ertrl.profiles import train_config
+
+    runs = []
+    for profile, variant in (("laptop", "paper"), ("paper", "paper"), ("paper", "released")):
+        _, config = train_config(profile, "point-robot", "focal", "td3bc", variant)
+        label = profile if variant == "paper" else f"{profile} ({variant})"
+        settings = {k: v for k, v in to_json(config).items() if k != "seed"}
+        settings["evaluation"] = {}
+        name = f"{profile}-{variant}"
+        runs.append(fake_run(tmp_path, "focal", settings=settings, name=name, profile=label))
+    labels = gather(runs).labels
+    assert len(set(labels)) == 3
+    assert labels[0].startswith("FOCAL (")
+    assert "released" in labels[2]
+
+
 def test_ablations_are_compared_with_the_whole_method(tmp_path):
     runs = []
     for seed in range(3):

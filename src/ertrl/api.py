@@ -165,7 +165,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    An evaluation that already holds these protocols is returned as it is.
+    An evaluation that already holds these protocols is returned as it is, unless it is older than
+    the oracle and the adaptation curves.
     """
     run = run if isinstance(run, Run) else Run(run)
     for name in protocols:
@@ -174,7 +175,7 @@ def evaluate(
     step = run.latest_checkpoint() if step is None else step
     if step in run.evaluation_steps():
         known = run.evaluation(step)
-        if set(protocols) <= known["protocols"].keys():
+        if set(protocols) <= known["protocols"].keys() and "oracle" in known:
             return known
     dataset = run.open_dataset(data)
     agent = load_agent(run, step)

@@ -20,6 +20,7 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
   collect   make behaviour data of a task family
   data      look at datasets and move them: info, card, export, import, push, pull
   train     meta-train a method on a dataset, or resume a run
+  watch     follow running training
   evaluate  adapt a trained agent to all tasks under the context protocols
   report    tables, figures and one self-contained page from runs
   render    film an agent before and after adaptation
@@ -73,6 +74,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "collect": make.collect,
     "data": data,
     "train": make.train,
+    "watch": run.watch,
     "evaluate": look.evaluate,
     "report": look.report,
     "render": look.render,

@@ -93,14 +93,14 @@ def probe_lines(probes: dict[str, Any]) -> list[str]:
     lines = ["", "error of predicting the task from z (held-out tasks, root mean square):"]
     for entry in probes["regression"]:
         what = f"{entry['target']} from one {entry['context']}, {entry['model']}"
-        lines.append(f"  {what:38} {entry['test_rmse']:8.4f}")
+        lines.append(f"  {what:40} {entry['test_rmse']:8.4f}")
     found = probes["leak"]
     if "missing" in found:
         return [*lines, f"behaviour leak not measured: {found['missing']}"]
     lines.append(
         f"telling the behaviour policy's checkpoint from z (chance {found['chance']:.3f}):"
     )
-    lines += [f"  {group:38} {value:8.3f}" for group, value in found["accuracy"].items()]
+    lines += [f"  {group:40} {value:8.3f}" for group, value in found["accuracy"].items()]
     return lines
 
 
@@ -129,7 +129,7 @@ def report(argv: Sequence[str]) -> None:
 
     page = write_report(command.runs, command.out, command.data)
     if not command.json:
-        print_summary(command.runs)
+        print_summary(command.runs, command.data)
     output({"report": str(page)}, command.json, f"wrote {page}")
 
 

@@ -37,6 +37,41 @@ def demo(argv: Sequence[str]) -> None:
 
 
 @dataclass
+class WatchCommand:
+    """Follow training: progress, time left, returns. Ends when no run is running any more."""
+
+    runs: tuple[Path, ...]
+    """Folders of runs, or folders that hold runs."""
+    once: bool = False
+    """Look once and return, for scripts."""
+    every: float = 2.0
+    """Seconds between two looks."""
+    json: bool = False
+    """Look once and print the result as JSON."""
+
+
+def watch(argv: Sequence[str]) -> None:
+    """`ertrl watch`."""
+    import tyro
+
+    command = parse(WatchCommand, "watch", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    if not command.runs:
+        raise ConfigError("say which runs to watch, or the folder that holds them")
+    if not 0.1 <= command.every <= 3600:
+        raise ConfigError(f"--every must lie between 0.1 and 3600 seconds, got {command.every}")
+    from dataclasses import asdict
+
+    from ertrl.launch import watch as watching
+    from ertrl.reporting.gather import open_runs
+
+    if command.json:
+        seen = [asdict(watching.look(run)) for run in open_runs(command.runs)]
+        print(json.dumps({"runs": seen}))
+        return
+    watching.watch(command.runs, once=command.once, every=command.every)
+
+
+@dataclass
 class BenchCommand:
     """Measure speed on this machine."""
 

@@ -98,6 +98,8 @@ def regression(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> list[
     tasks = [task for group in POOL for task in dataset.group(group)] or list(dataset.tasks)
     parameters = np.stack([dataset.task(task).parameters for task in tasks]).astype(np.float64)
     names = tuple(dataset.manifest["parameter_names"])
+    if not names:
+        return []  # logs of tasks that nobody could put into numbers
     sizes = {
         "transition": (settings.transitions, 1),
         "context": (settings.contexts, agent.config.sampling.context_size),

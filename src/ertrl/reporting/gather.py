@@ -18,7 +18,7 @@ from ertrl.data import Dataset
 from ertrl.envs.family import GROUPS
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS, mean_of_measured, missing_repeats, normalise
-from ertrl.reporting.naming import identity, names, usual
+from ertrl.reporting.naming import identity, names
 from ertrl.training import Run
 
 GROUP_ORDER = (*GROUPS, "test-extreme")
@@ -345,7 +345,7 @@ def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
                 )
         seeds.append(member)
     groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
-    labels = names([identity(g[0].run) for g in groups], [usual(g[0].run) for g in groups])
+    labels = names([group[0].run for group in groups])
     return tuple(Variant(label, tuple(g)) for label, g in zip(labels, groups, strict=True))
 
 

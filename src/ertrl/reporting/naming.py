@@ -1,11 +1,12 @@
 """Names of variants: the method, and what sets its configuration apart."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ertrl.config import to_json
 from ertrl.errors import ConfigError
-from ertrl.profiles import train_config
+from ertrl.profiles import DEFAULT_VARIANT, train_config
 from ertrl.training import Run
 
 WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
@@ -31,20 +32,35 @@ def identity(run: Run) -> dict[str, Any]:
 def usual(run: Run) -> dict[str, Any]:
     """The settings that the run's profile would have given it; nothing, where it had none."""
     spec = run.spec
+    profile, _, variant = origin(run).partition(", ")
     try:
-        _, config = train_config(spec["profile"], run.family, spec["method"], spec["learner"])
+        _, config = train_config(
+            profile, run.family, spec["method"], spec["learner"], variant or DEFAULT_VARIANT
+        )
     except ConfigError:
         return {}
     return _flat(to_json(config))
 
 
-def names(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:
+def origin(run: Run) -> str:
+    """The profile and its variant, where it is not the usual one: 'paper, released'."""
+    return run.spec["profile"].replace(" (", ", ").removesuffix(")")
+
+
+def names(runs: Sequence[Run]) -> list[str]:
     """The method's name, and as much of the configuration as it takes to tell variants apart.
 
-    The variant that is as its profile has it needs no more than its name.
+    The variant that is as its profile has it needs no more than its name; where two profiles have
+    theirs, they are named as well.
     """
-    short, full = _told(identities, usual), _told(identities, [{}] * len(identities))
-    return [f if short.count(s) > 1 else s for s, f in zip(short, full, strict=True)]
+    identities = [identity(run) for run in runs]
+    labels = _told(identities, [usual(run) for run in runs])
+    with_origin = [f"{name} ({origin(r)})" for name, r in zip(labels, runs, strict=True)]
+    in_full = _told(identities, [{}] * len(runs))
+    for better in (with_origin, in_full):
+        pairs = zip(labels, better, strict=True)
+        labels = [b if labels.count(name) > 1 else name for name, b in pairs]
+    return labels
 
 
 def _told(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:

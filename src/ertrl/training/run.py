@@ -248,8 +248,9 @@ class MetricsLog:
         self._file.truncate(keep_bytes)
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line."""
+        """Append one line, for others to see at once; it is safe on the disk after `flush`."""
         self._file.write((json.dumps(line, allow_nan=False) + "\n").encode())
+        self._file.flush()
 
     def flush(self) -> int:
         """Bring all lines to the disk; returns the file's length."""

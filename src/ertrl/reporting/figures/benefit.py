@@ -9,8 +9,13 @@ from ertrl.reporting import stats
 from ertrl.reporting.benefit import Point
 from ertrl.reporting.figures.common import number_axes
 from ertrl.reporting.html_tables import minus
-from ertrl.reporting.style import INK, MUTED, PALETTE, new_figure
+from ertrl.reporting.style import INK, MARKERS, MUTED, PALETTE, new_figure
 from ertrl.reporting.summary import group_title
+
+
+def p_value(p: float) -> str:
+    """No probability is zero."""
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
@@ -28,8 +33,12 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
             for base in bases:
                 own = sorted((p for p in chosen if p.base == base), key=lambda p: getattr(p, x))
                 places, gains = [getattr(p, x) for p in own], [p.gain for p in own]
-                colour = PALETTE[bases.index(base) % len(PALETTE)]
-                panel.plot(places, gains, "o-" if dose else "o", color=colour, label=base)
+                number = bases.index(base)
+                colour = PALETTE[number % len(PALETTE)]
+                # When colours start anew, markers are one further.
+                marker = MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
+                line_style = "-" if dose else ""
+                panel.plot(places, gains, marker + line_style, color=colour, label=base)
                 for p in own:
                     if p.low is not None and p.high is not None:
                         panel.vlines(getattr(p, x), p.low, p.high, color=colour, linewidth=1.0)
@@ -37,7 +46,7 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
             places, gains = [getattr(p, x) for p in chosen], [p.gain for p in chosen]
             found = stats.pearson(places, gains)
             if found is not None and not dose:
-                title += "\n" + minus(f"r = {found.r:.2f}") + f", p = {found.p:.3f}"
+                title += "\n" + minus(f"r = {found.r:.2f}") + f", {p_value(found.p)}"
                 slope, start = np.polyfit(places, gains, 1)
                 ends = np.array([min(places), max(places)])
                 panel.plot(ends, start + slope * ends, color=INK, linewidth=0.8, linestyle="--")
