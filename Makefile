@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format type check bench results lock build clean
+.PHONY: help setup demo test test-slow lint format type check bench results results-cheetah lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -44,8 +44,11 @@ check: lint type test  ## what CI runs
 bench: $(READY)  ## measure updates/s and the fraction of this machine's matrix-product peak
 	$(BIN)/ertrl bench train
 
-results: $(READY)  ## make results/ again: Point-Robot, three seeds, about 5 minutes
-	$(BIN)/python benchmarks/point_robot.py
+results: $(READY)  ## make results/ again: all methods on Point-Robot, three seeds, about 20 minutes
+	$(BIN)/python benchmarks/methods.py
+
+results-cheetah: $(READY)  ## all methods on Cheetah-Vel, with and without next states, about two hours
+	$(BIN)/python benchmarks/methods.py cheetah-vel
 
 lock: $(READY)  ## refresh requirements.lock from pyproject.toml
 	$(BIN)/pip install --quiet uv

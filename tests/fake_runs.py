@@ -39,8 +39,12 @@ def fake_run(
     groups: dict | None = None,
     name: str | None = None,
     profile: str = "test",
+    dataset_path: Path | None = None,
 ) -> Path:
-    """Write one run; `scores` gives the normalised return per protocol, the same on all tasks."""
+    """Write one run; `scores` gives the normalised return per protocol, the same on all tasks.
+
+    The evaluations are of the kind that knows neither curves nor z; `enrich` adds them.
+    """
     blank = TrainConfig(method=get_method(method).config(), learner=get_learner("td3bc").config())
     config = replace_from_json(blank, {"seed": seed, "updates": 2000, **(settings or {})})
     path = root / (name or f"{family}-{method}-td3bc-s{seed}")
@@ -55,7 +59,7 @@ def fake_run(
             "method": method,
             "learner": "td3bc",
             "config": to_json(config),
-            "dataset_path": str(root / "no-such-dataset"),
+            "dataset_path": str(dataset_path or root / "no-such-dataset"),
             "profile": profile,
             "provenance": PROVENANCE,
         },
@@ -83,6 +87,54 @@ def fake_run(
                 "protocols": protocols,
             },
         )
+    return path
+
+
+def enrich(path: Path, step: int = 2000, oracle: float = 95.0) -> Path:
+    """Add adaptation curves, z and the oracle to an evaluation, and probes."""
+    file = path / "evaluations" / f"{step:08d}.json"
+    content = store.read_json(file)
+    shape = (len(TASKS), 2)
+    for place, measured in enumerate(content["protocols"].values()):
+        last = np.array(measured["returns"])
+        measured["curve_returns"] = np.stack([last - 8, last - 4, last], axis=-1).tolist()
+        measured["curve_context"] = np.broadcast_to([20, 40, 60], (*shape, 3)).tolist()
+        z = np.stack([np.arange(8.0), np.full(8, place * 2.0)], axis=-1)
+        measured["z"] = np.repeat(z[:, None], 2, axis=1).tolist()
+    content["oracle"] = {"returns": np.full(shape, returns_of(oracle)).tolist()}
+    store.write_json(file, content)
+    errors = {"constant": 0.5, "linear": 0.25, "svr": 0.2}
+    store.write_json(
+        path / "probes" / f"{step:08d}.json",
+        {
+            "kind": "ertrl-probes",
+            "run": path.name,
+            "step": step,
+            "family": content["family"],
+            "dataset": content["dataset"],
+            "settings": {"transitions": 1000, "contexts": 100},
+            "regression": [
+                {"context": context, "target": "parameters", "model": model}
+                | {"train_rmse": error / 2, "test_rmse": error}
+                for context in ("transition", "context")
+                for model, error in errors.items()
+            ],
+            "leak": {
+                "checkpoints": 10,
+                "context_size": 64,
+                "chance": 0.1,
+                "accuracy": {"train": 0.31, "test-id": 0.32, "test-ood": 0.33},
+                "raw_accuracy": {"train": 0.71, "test-id": 0.72, "test-ood": 0.73},
+                "variance": {"task": 0.6, "checkpoint": 0.3, "context": 0.1},
+            },
+            "projection": {
+                "tasks": [0, 6],
+                "tsne": [[[0, 1], [1, 0]], [[2, 2], [3, 1]]],
+                "pca": [[[0, 1], [1, 0]], [[2, 2], [3, 1]]],
+                "pca_share": [0.5, 0.25],
+            },
+        },
+    )
     return path
 
 

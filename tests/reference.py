@@ -265,7 +265,7 @@ def product_of_gaussians(means, variances):
     return mean, variance
 
 
-def gaussian_kl(mean, variance):
+def kl_to_standard_normal(mean, variance):
     """KL(N(mean, variance) || N(0, I)) by integration of each dimension on a grid."""
     total = 0.0
     for m, v in zip(mean, variance, strict=True):

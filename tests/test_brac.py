@@ -13,15 +13,20 @@ import pytest
 import reference as ref
 from ertrl.learners import brac, get_learner
 from ertrl.nets import MLP, log_density
+from ertrl.types import Transitions
 from test_gradient_flow import assert_adam, noticed, setting
 from toys import (
+    DIMS,
+    LATENT,
     assert_gradient,
     assert_trees_equal,
     exact,
     gradient_of_first_step,
     leaves,
     random_state,
+    small,
     table,
+    with_fields,
 )
 
 ALPHA = 3.0
@@ -123,27 +128,74 @@ def test_dual_critic_takes_its_further_steps_on_fresh_batches():
         assert noticed(base, new) == {"dual", "actor", "alpha"}
 
 
+# --- model of the data ---
+
+
+def test_model_of_the_data_follows_its_likelihood():
+    config, _, state, batch, z = brac_setting(divergence="primal")
+    s, a = batch.rl.observation, batch.rl.action
+    zs = ref.for_rows(z, s.shape[1])
+
+    def loss(behaviour):
+        mean, log_std = ref.gaussian_policy(behaviour.net, config.log_std_range, s, zs)
+        return -ref.tanh_gaussian_log_density(np.arctanh(a), mean, log_std).mean()
+
+    new = exact(lambda *args: brac.update_behaviour(*args[:-1]), config)(state, batch.rl, z)
+    gradient = gradient_of_first_step(new.behaviour_opt)
+    assert_gradient(loss, state.behaviour, gradient)
+    assert_adam(state.behaviour, gradient, config.learning_rate, new.behaviour)
+    assert noticed(state, new) == {"behaviour"}
+    assert get_learner("brac").extra_batches(config) == 0
+
+
+def test_model_of_the_data_finds_its_mean_and_width():
+    config = small(get_learner("brac").config())
+    config = with_fields(config, divergence="primal", learning_rate=1e-2)
+    state = brac.init(config, DIMS, LATENT, jax.random.key(0))
+    draw = np.random.default_rng(0)
+    centre, width = np.array([0.7, -0.2]), np.array([0.2, 0.6])
+    step = jax.jit(lambda *args: brac.update_behaviour(config, *args))
+    for _ in range(400):
+        s = draw.normal(size=(4, 32, DIMS.observation))
+        a = np.tanh(centre + width * draw.normal(size=(4, 32, 2)))
+        state = step(state, Transitions(s, a, 0, s, 0), np.ones((4, LATENT)))
+    mean, log_std = state.behaviour.gaussian(np.zeros((1, DIMS.observation)), np.ones((1, LATENT)))
+    np.testing.assert_allclose(mean[0], centre, atol=0.1)
+    np.testing.assert_allclose(np.exp(log_std[0]), width, atol=0.1)
+
+
 # --- critics, actor and value function ---
 
 
 @pytest.mark.parametrize("target", ["value", "q"])
 @pytest.mark.parametrize("value_penalty", [False, True])
-def test_follows_its_own_losses(target, value_penalty):
-    config, program, state, batch, z = brac_setting(target=target, value_penalty=value_penalty)
-    step = program(state, batch.rl, batch.more_rl, z, regularisation=0.1)
+@pytest.mark.parametrize("kind", ["dual", "primal"])
+def test_follows_its_own_losses(target, value_penalty, kind):
+    values = {"target": target, "value_penalty": value_penalty, "divergence": kind}
+    config, program, state, batch, z = brac_setting(**values)
+    step = program(state, batch.rl, batch.more_rl, z, regularisation=0.1, entropy_weight=0.7)
     new, metrics = step.state, step.metrics
     s, a, r, s2, terminated = batch.rl
     zs = ref.for_rows(z, s.shape[1])
-    sampled, log_pi, _, log_std = policy(config, state.actor, s, zs)
+    sampled, log_pi, mean, log_std = policy(config, state.actor, s, zs)
     assert log_std.min() < log_std.max() == 0  # the clip is at work
+
+    def from_model(s, gaussian):  # of the data, after its step
+        beta = ref.gaussian_policy(new.behaviour.net, config.log_std_range, s, zs)
+        (mean, log_std), (mean_b, log_std_b) = gaussian, beta
+        each = ref.kl_of_gaussians(mean, np.exp(log_std), mean_b, np.exp(log_std_b))
+        return each.sum(axis=-1)
+
     if target == "value":
         next_value = ref.mlp(state.target_value, s2, zs)[..., 0]
     else:
-        a2, log_pi2, *_ = policy(config, state.actor, s2, zs)
-        next_value = least(state.target_critic, s2, a2, zs) - log_pi2
-        if value_penalty:
+        a2, log_pi2, *gaussian2 = policy(config, state.actor, s2, zs)
+        next_value = least(state.target_critic, s2, a2, zs) - 0.7 * log_pi2
+        if value_penalty and kind == "dual":
             c = ref.mlp(new.dual, s2, a2, zs)[..., 0]
             next_value = next_value - ALPHA * np.log(np.logaddexp(0, c) + 1e-8)
+        elif value_penalty:
+            next_value = next_value - ALPHA * from_model(s2, gaussian2)
     y = ref.td_target(config.reward_scale * r, terminated, next_value, config.discount)
 
     def critic_loss(critic, z=z):
@@ -151,19 +203,22 @@ def test_follows_its_own_losses(target, value_penalty):
         nets = critic.first, critic.second
         return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
 
-    def divergence(action):  # by the dual critic after its steps
+    def divergence(action, *gaussian):
+        if kind == "primal":
+            return from_model(s, gaussian)
+        # by the dual critic after its steps
         return ref.dual_kl(*(ref.mlp(new.dual, s, x, zs)[..., 0] for x in (action, a)))
 
     def actor_loss(actor):
         action, log_pi, mean, log_std = policy(config, actor, s, zs)
         small = (mean**2).mean() + (log_std**2).mean()
         q = least(new.critic, s, action, zs)  # by the critics after their step
-        return (log_pi - q + ALPHA * divergence(action)).mean() + 0.1 * small
+        return (0.7 * log_pi - q + ALPHA * divergence(action, mean, log_std)).mean() + 0.1 * small
 
     def value_loss(value):
-        v = least(new.critic, s, sampled, zs) - log_pi
+        v = least(new.critic, s, sampled, zs) - 0.7 * log_pi
         if value_penalty:
-            v = v - ALPHA * divergence(sampled)
+            v = v - ALPHA * divergence(sampled, mean, log_std)
         return ((ref.mlp(value, s, zs)[..., 0] - v) ** 2).mean()
 
     checks = {"critic": critic_loss, "actor": actor_loss}
@@ -182,7 +237,7 @@ def test_follows_its_own_losses(target, value_penalty):
     for path, slow in leaves(getattr(state, f"target_{name}")).items():
         expected = ref.soft_update(slow, fast[path], config.tau)
         np.testing.assert_allclose(moved[path], expected, rtol=1e-12, atol=1e-15)
-    kl = divergence(sampled).mean()
+    kl = divergence(sampled, mean, log_std).mean()
     np.testing.assert_allclose(metrics["divergence"], kl, rtol=1e-9)
     np.testing.assert_allclose(new.alpha, ref.projected_alpha(ALPHA, kl, 0.05, 1.0, 2000.0))
 
@@ -196,6 +251,7 @@ def test_losses_move_their_own_network_only():
 
     base = run()
     assert noticed(base, run(regularisation=0.5)) == {"actor"}
+    assert noticed(base, run(entropy_weight=0.5)) == {"actor", "value", "target_value"}
     # The actor and alpha use the dual critic, and everything but the dual critic uses the critics.
     assert noticed(base, run(penalty_weight=0.5)) == {"dual", "actor", "alpha"}
     assert noticed(base, run(discount=0.5)) == {"critic", "actor", "value", "target_value"}
@@ -308,22 +364,3 @@ def test_unprojected_alpha_winds_up_and_is_clipped_in_use():
     assert_trees_equal(wound_up, most)
     with pytest.raises(AssertionError):
         assert_trees_equal(zero, most)
-
-
-# --- options of the networks ---
-
-
-def test_layer_norm_is_in_everything_but_the_actor():
-    _, program, state, batch, z = brac_setting(layer_norm=True)
-    for net in (
-        state.critic.first,
-        state.critic.second,
-        state.value,
-        state.target_value,
-        state.dual,
-    ):
-        assert net.layer_norm
-    assert not state.actor.net.layer_norm
-    plain = brac_setting()[1](brac_setting()[2], batch.rl, batch.more_rl, z)
-    normalised = program(state, batch.rl, batch.more_rl, z)
-    assert plain.metrics["critic_loss"] != normalised.metrics["critic_loss"]

@@ -406,6 +406,31 @@ def test_soft_update_is_its_twin(target, source, tau):
     close(moved, reference.soft_update(target, source, tau), 1e-6, 1e-6)
 
 
+# --- KL of two Gaussians ---
+
+
+def test_gaussian_kl_by_hand():
+    # One dimension shifted by two of the other's standard deviations (4 / 2), one twice as narrow
+    # (log 2 - 3/8), and none between equals.
+    zero = jnp.zeros(2)
+    wide = jnp.log(jnp.array([0.5, 2.0]))
+    narrow = jnp.log(jnp.array([0.5, 1.0]))
+    close(losses.gaussian_kl(jnp.array([1.0, 0.0]), narrow, zero, wide), 2 + np.log(2) - 3 / 8)
+    close(losses.gaussian_kl(zero, wide, zero, wide), 0)
+
+
+@examples
+@given(numbers(4), numbers(4), st.floats(-2, 1), st.floats(-2, 1))
+def test_gaussian_kl_is_its_twin(mean, other, log_std, other_log_std):
+    ours = losses.gaussian_kl(
+        jnp.asarray(mean), jnp.full(4, log_std), jnp.asarray(other), jnp.full(4, other_log_std)
+    )
+    twin = reference.kl_of_gaussians(
+        np.asarray(mean), np.exp(log_std), np.asarray(other), np.exp(other_log_std)
+    )
+    close(ours, twin.sum(), 1e-4, 1e-4)
+
+
 # --- gradients in double precision ---
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from ertrl.errors import ReportError
+from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting import report
 from ertrl.reporting.replay import (
     LATENT_CONTEXTS,
     adaptation,
     agent_of,
     latent_shift,
-    principal_plane,
 )
 from ertrl.reporting.report import compose
 from ertrl.reporting.taskaxis import task_axis
@@ -75,7 +75,7 @@ def test_the_folder_is_complete(made):
     names = {str(p.relative_to(made.parent)) for p in made.parent.rglob("*") if p.is_file()}
     figures = {
         f"figures/point-robot-{kind}.{end}"
-        for kind in ("curves", "shift", "tasks")
+        for kind in ("curves", "shift", "tasks", "profiles")
         for end in ("png", "pdf")
     }
     tables = {"tables/summary.md", "tables/summary.tex", "tables/summary.csv"}
@@ -234,8 +234,9 @@ def test_principal_plane_finds_the_plane():
 
 def test_latent_shift_by_hand():
     offline = np.array([[[1.0, 0.0]], [[-1.0, 0.0]]])  # two tasks, spread 1
-    assert latent_shift(offline, np.array([[1.0, 2.0], [-1.0, 0.0]])) == pytest.approx(1.0)
-    assert latent_shift(offline, offline[:, 0]) == 0.0
+    online = np.array([[[1.0, 2.0], [1.0, 1.0]], [[-1.0, 0.0], [-1.0, 0.0]]])
+    assert latent_shift(offline, online) == pytest.approx([1.5, 0.0])
+    assert latent_shift(offline, offline).tolist() == [0.0, 0.0]
 
 
 # --- with a dataset and an agent, both as small as they come ---
@@ -267,5 +268,7 @@ def test_the_replay_is_the_evaluation(tiny_run, tiny_dataset):
     agent = agent_of(tiny_run, tiny_run.config.updates)
     for protocol in ("offline", "online", "non-prior"):
         seen = adaptation(agent, tiny_dataset, protocol)
-        expected = np.mean(stored[protocol]["returns"], axis=1)
-        np.testing.assert_allclose(seen.returns[-1], expected, rtol=1e-6)
+        goals = np.stack([data.parameters for data in tiny_dataset.tasks.values()])
+        distances = np.linalg.norm(seen.last[:, 1:] - goals[:, None], axis=-1)
+        expected = np.array(stored[protocol]["returns"])[:, 0]
+        np.testing.assert_allclose(-distances.sum(axis=1), expected, rtol=1e-4)

@@ -115,7 +115,7 @@ def test_configurations_are_not_averaged_but_told_apart(tmp_path):
         for weight in (0.0, 0.5)
     ]
     labels = gather(runs).labels
-    assert labels == ["ER-TRL (mi_weight 0.0)", "ER-TRL (mi_weight 0.5)"]
+    assert labels == ["ER-TRL (mi_weight=0.0)", "ER-TRL (mi_weight=0.5)"]
 
 
 def test_logging_settings_do_not_split_a_variant(tmp_path):

@@ -14,7 +14,7 @@ from ertrl import envs  # its import makes the environments known to gymnasium.m
 from ertrl.envs import make_family
 
 if TYPE_CHECKING:
-    from ertrl.api import collect, evaluate, load_agent, render, resume, train, verify
+    from ertrl.api import collect, evaluate, load_agent, probe, render, resume, train, verify
     from ertrl.data import Dataset
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate",
     "load_agent",
     "make_family",
+    "probe",
     "render",
     "report",
     "resume",

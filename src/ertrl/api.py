@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl import rng
+from ertrl import rng, store
 from ertrl.collection import collect as collect_dataset
 from ertrl.collection import estimate, sweep
 from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
@@ -15,6 +15,7 @@ from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.probes import ProbeSettings, probe_agent
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -117,7 +118,9 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
-    learner, config = train_config(profile, dataset.family, method, learner, variant)
+    learner, config = train_config(
+        profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
+    )
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
     label = profile_label(profile, variant)
     return start(method, learner, config, dataset, profile=label, out=out, progress=progress)
@@ -162,7 +165,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    An evaluation that already holds these protocols is returned as it is.
+    An evaluation that already holds these protocols is returned as it is, unless it is older than
+    the oracle and the adaptation curves.
     """
     run = run if isinstance(run, Run) else Run(run)
     for name in protocols:
@@ -171,12 +175,36 @@ def evaluate(
     step = run.latest_checkpoint() if step is None else step
     if step in run.evaluation_steps():
         known = run.evaluation(step)
-        if set(protocols) <= known["protocols"].keys():
+        if set(protocols) <= known["protocols"].keys() and "oracle" in known:
             return known
     dataset = run.open_dataset(data)
     agent = load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
     return run.add_evaluation(result)
+
+
+def probe(
+    run: str | Path | Run,
+    *,
+    data: str | Path | None = None,
+    step: int | None = None,
+    settings: ProbeSettings | None = None,
+) -> dict[str, Any]:
+    """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
+
+    Probes that are already there with the same settings are returned as they are.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    step = run.latest_checkpoint() if step is None else step
+    settings = settings or ProbeSettings()
+    if step in run.probe_steps():
+        known = run.probes(step)
+        if known["settings"] == to_json(settings):
+            return known
+    dataset = run.open_dataset(data)
+    result = probe_agent(load_agent(run, step), dataset, step=step, run=run.name, settings=settings)
+    store.write_json(run.probes_path(step), result)
+    return result
 
 
 def render(
@@ -187,14 +215,15 @@ def render(
 
     run = run if isinstance(run, Run) else Run(run)
     dataset = run.open_dataset(data)
-    agent, family = load_agent(run), make_family(dataset.family, **dataset.family_options)
+    agent, family = load_agent(run), dataset.make_family()
     logged = dataset.task(task)
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
     adapted = agent.adapt(logged.transitions(rows)._asdict())
     clips = []
     for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
-        clip = render_rollout(family, task, lambda s, t, z=z: agent.act(s, z[None]))
+        act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
+        clip = render_rollout(family, task, act, width=480, height=360)
         clips.append((caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
     (left, fps), (right, _) = clips
     return write_video(out, render_side_by_side(left, right), fps)

@@ -19,6 +19,10 @@ class DataError(ErtrlError):
     """A dataset is incomplete or does not fit what is asked of it."""
 
 
+class MissingExtra(ErtrlError):
+    """A package that only some commands need is not installed."""
+
+
 class CorruptFileError(ErtrlError):
     """A file on disk is not what was written there."""
 

@@ -133,7 +133,9 @@ def task_cross_entropy(logits: Float[Array, "T C N"], task: Int[Array, "T"]) -> 
     return -jnp.take_along_axis(log_p, task[:, None, None], axis=-1).mean()
 
 
-def gaussian_kl(mean: Float[Array, "*b Z"], variance: Float[Array, "*b Z"]) -> Float[Array, "*b"]:
+def kl_to_standard_normal(
+    mean: Float[Array, "*b Z"], variance: Float[Array, "*b Z"]
+) -> Float[Array, "*b"]:
     """PEARL: KL(N(mean, variance) || N(0, I)), summed over dimensions."""
     return 0.5 * (variance + jnp.square(mean) - 1 - jnp.log(variance)).sum(axis=-1)
 
@@ -162,6 +164,18 @@ def dual_kl(c_policy: Float[Array, "..."], c_data: Float[Array, "..."]) -> Float
 def log_ratio(c: Float[Array, "..."]) -> Float[Array, "..."]:
     """BRAC's log g = log softplus(c): where the dual critic is tight, log(pi / beta)."""
     return jnp.log(jax.nn.softplus(c) + 1e-8)
+
+
+def gaussian_kl(
+    mean: Float[Array, "... A"],
+    log_std: Float[Array, "... A"],
+    other_mean: Float[Array, "... A"],
+    other_log_std: Float[Array, "... A"],
+) -> Float[Array, "..."]:
+    """KL between two diagonal Gaussians, and so between their images under tanh."""
+    variance_ratio = jnp.exp(2 * (log_std - other_log_std))
+    shift = jnp.square((mean - other_mean) * jnp.exp(-other_log_std))
+    return 0.5 * (variance_ratio + shift - 1 - 2 * (log_std - other_log_std)).sum(axis=-1)
 
 
 def td3bc_actor(

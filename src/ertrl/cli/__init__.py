@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ertrl import __version__
 from ertrl.cli import look, make, run
 from ertrl.cli.common import use_huge_pages
+from ertrl.cli.data import data
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
 
 USAGE = """\
@@ -17,7 +18,9 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
   demo      the whole way on Point-Robot in a few minutes, with a report at the end
   list      families, methods, learners, protocols and profiles
   collect   make behaviour data of a task family
+  data      look at datasets and move them: info, card, export, import, push, pull
   train     meta-train a method on a dataset, or resume a run
+  watch     follow running training
   evaluate  adapt a trained agent to all tasks under the context protocols
   report    tables, figures and one self-contained page from runs
   render    film an agent before and after adaptation
@@ -69,7 +72,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "demo": run.demo,
     "list": look.list_parts,
     "collect": make.collect,
+    "data": data,
     "train": make.train,
+    "watch": run.watch,
     "evaluate": look.evaluate,
     "report": look.report,
     "render": look.render,

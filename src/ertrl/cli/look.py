@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ertrl.cli.common import output, parse, use_threads
 from ertrl.errors import ConfigError
@@ -48,6 +48,10 @@ class EvaluateCommand:
     """Dataset folder, if it has moved since training."""
     step: int | None = None
     """Which checkpoint, by its number of updates; the newest if not given."""
+    probes: bool = False
+    """Also measure what z knows of the task and of the behaviour policy (a minute or two)."""
+    probe_transitions: int = 1000
+    """Transitions per task for the probes; fewer are faster."""
     json: bool = False
     """Print the evaluation as JSON."""
 
@@ -61,13 +65,43 @@ def evaluate(argv: Sequence[str]) -> None:
     if not command.protocol:
         raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api
-    from ertrl.evaluation import summarise
+    from ertrl.evaluation import missing_repeats, summarise
+    from ertrl.evaluation.probes import ProbeSettings
 
+    most = ProbeSettings().projected
+    settings = ProbeSettings(
+        transitions=command.probe_transitions, projected=min(most, command.probe_transitions)
+    )
+    settings.validate()
     chosen = (*command.protocol, "idaq") if command.adapt == "idaq" else command.protocol
     result = api.evaluate(command.run, chosen, data=command.data, step=command.step)
     scores = summarise(result)
-    text = "\n".join(f"{k:22} {v:6.1f}" for k, v in scores.items())
-    output({**result, "scores": scores}, command.json, text)
+    lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
+    for protocol, count in missing_repeats(result).items():
+        lines.append(f"{protocol}: {count} repeats are missing, their simulation diverged")
+    value = {**result, "scores": scores}
+    if command.probes:
+        value["probes"] = api.probe(
+            command.run, data=command.data, step=command.step, settings=settings
+        )
+        lines += probe_lines(value["probes"])
+    output(value, command.json, "\n".join(lines))
+
+
+def probe_lines(probes: dict[str, Any]) -> list[str]:
+    """The probes in a few words."""
+    lines = ["", "error of predicting the task from z (held-out tasks, root mean square):"]
+    for entry in probes["regression"]:
+        what = f"{entry['target']} from one {entry['context']}, {entry['model']}"
+        lines.append(f"  {what:40} {entry['test_rmse']:8.4f}")
+    found = probes["leak"]
+    if "missing" in found:
+        return [*lines, f"behaviour leak not measured: {found['missing']}"]
+    lines.append(
+        f"telling the behaviour policy's checkpoint from z (chance {found['chance']:.3f}):"
+    )
+    lines += [f"  {group:40} {value:8.3f}" for group, value in found["accuracy"].items()]
+    return lines
 
 
 @dataclass
@@ -95,7 +129,7 @@ def report(argv: Sequence[str]) -> None:
 
     page = write_report(command.runs, command.out, command.data)
     if not command.json:
-        print_summary(command.runs)
+        print_summary(command.runs, command.data)
     output({"report": str(page)}, command.json, f"wrote {page}")
 
 

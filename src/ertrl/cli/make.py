@@ -176,9 +176,11 @@ def train(argv: Sequence[str]) -> None:
             raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
         dataset = Dataset(data) if data else None
         family = dataset.family if dataset else "point-robot"
+        chosen = peek(argv, "--use-learner", "") or None
         variant = peek(argv, "--variant", "paper")
+        simulated = dataset is None or dataset.has_simulator
         learner, config = train_config(
-            profile, family, what, peek(argv, "--use-learner", "") or None, variant
+            profile, family, what, chosen, variant, has_simulator=simulated
         )
         default = Start(profile=profile, variant=variant, use_learner=learner, config=config)
         kinds = (method.config, get_learner(learner).config)
@@ -201,10 +203,12 @@ def train(argv: Sequence[str]) -> None:
         run = api.start(what, learner, command.config, dataset, **options)
     from ertrl.evaluation import summarise
 
-    scores = summarise(run.evaluation())
+    # A dataset of logs has no simulator to measure returns in.
+    scores = summarise(run.evaluation()) if run.evaluation_steps() else {}
     value = {"run": str(run.path), "updates": run.config.updates, "scores": scores}
     lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
-    text = "\n".join([f"{run.path}: normalised return (random 0, expert 100)", *lines])
+    what = "normalised return (random 0, expert 100)" if scores else "trained; no simulator"
+    text = "\n".join([f"{run.path}: {what}", *lines])
     output(value, command.json, text)
 
 

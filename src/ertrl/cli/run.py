@@ -37,6 +37,41 @@ def demo(argv: Sequence[str]) -> None:
 
 
 @dataclass
+class WatchCommand:
+    """Follow training: progress, time left, returns. Ends when no run is running any more."""
+
+    runs: tuple[Path, ...]
+    """Folders of runs, or folders that hold runs."""
+    once: bool = False
+    """Look once and return, for scripts."""
+    every: float = 2.0
+    """Seconds between two looks."""
+    json: bool = False
+    """Look once and print the result as JSON."""
+
+
+def watch(argv: Sequence[str]) -> None:
+    """`ertrl watch`."""
+    import tyro
+
+    command = parse(WatchCommand, "watch", argv, config=(tyro.conf.PositionalRequiredArgs,))
+    if not command.runs:
+        raise ConfigError("say which runs to watch, or the folder that holds them")
+    if not 0.1 <= command.every <= 3600:
+        raise ConfigError(f"--every must lie between 0.1 and 3600 seconds, got {command.every}")
+    from dataclasses import asdict
+
+    from ertrl.launch import watch as watching
+    from ertrl.reporting.gather import open_runs
+
+    if command.json:
+        seen = [asdict(watching.look(run)) for run in open_runs(command.runs)]
+        print(json.dumps({"runs": seen}))
+        return
+    watching.watch(command.runs, once=command.once, every=command.every)
+
+
+@dataclass
 class BenchCommand:
     """Measure speed on this machine."""
 
@@ -46,8 +81,8 @@ class BenchCommand:
     """(train) Sizes of this profile."""
     family: str = "cheetah-vel"
     """(train) Sizes of this family. (env) Measure only this family, if given."""
-    method: tuple[str, ...] = ("er-trl", "focal")
-    """(train) Which methods."""
+    method: tuple[str, ...] = ()
+    """(train) Which methods; all of them if not given."""
     seconds: float = 20.0
     """(train) Time to measure each method for."""
     threads: int = 0
@@ -65,9 +100,11 @@ def bench(argv: Sequence[str]) -> None:
     if command.seconds <= 0:
         raise ConfigError(f"--seconds must be above 0, got {command.seconds}")
     if command.what == "train":
+        from ertrl.methods import methods
         from ertrl.training.benchmark import benchmark, describe
 
-        value = benchmark(command.method, command.profile, command.family, command.seconds)
+        chosen = command.method or tuple(methods())
+        value = benchmark(chosen, command.profile, command.family, command.seconds)
     else:
         from ertrl.envs.benchmark import benchmark as benchmark_envs
         from ertrl.envs.benchmark import describe

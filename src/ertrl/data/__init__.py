@@ -1,7 +1,25 @@
-"""Datasets on disk and batches drawn from them."""
+"""Datasets on disk, what people do with them, and batches drawn from them."""
 
+from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset, TaskData
+from ertrl.data.hub import pull, push
+from ertrl.data.minari_export import export_minari
+from ertrl.data.minari_import import import_minari
 from ertrl.data.sampler import Sampler
-from ertrl.data.writer import DatasetWriter, TaskRecord
+from ertrl.data.summary import describe
+from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 
-__all__ = ["Dataset", "DatasetWriter", "Sampler", "TaskData", "TaskRecord"]
+__all__ = [
+    "Dataset",
+    "DatasetWriter",
+    "Description",
+    "Sampler",
+    "TaskData",
+    "TaskRecord",
+    "describe",
+    "export_minari",
+    "import_minari",
+    "pull",
+    "push",
+    "write_card",
+]

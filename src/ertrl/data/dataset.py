@@ -9,6 +9,7 @@ import numpy as np
 from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
+from ertrl.envs import Family, make_family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.types import Dims, Transitions
 
@@ -109,6 +110,8 @@ class Dataset:
             )
         self.family: str = self.manifest["family"]
         self.family_options: dict[str, Any] = self.manifest["family_options"]
+        # Datasets made before logs could be imported do not say that they have one.
+        self.has_simulator: bool = self.manifest.get("simulator", True)
         self.horizon: int = self.manifest["horizon"]
         self.dims = Dims(
             self.manifest["observation_dim"],
@@ -130,6 +133,15 @@ class Dataset:
                 store.check_file(self.path / _inside(file["path"], self.path), file["sha256"])
                 count += 1
         return count + 1
+
+    def make_family(self) -> Family:
+        """The family that simulates these tasks."""
+        if not self.has_simulator:
+            raise DataError(
+                f"{self.path} has no simulator: its transitions were imported from logs. Agents "
+                "train on it and adapt to logged contexts, but their returns cannot be measured."
+            )
+        return make_family(self.family, **self.family_options)
 
     def task(self, task: int) -> TaskData:
         """The data of one task."""

@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from ertrl import store
 from ertrl.data import layout
+from ertrl.data.card import write_card
+from ertrl.data.dataset import Dataset
 from ertrl.envs.family import Family
 from ertrl.errors import DataError
 from ertrl.provenance import provenance
@@ -23,7 +26,34 @@ class TaskRecord(NamedTuple):
     group: str
     parameters: tuple[float, ...]
     reference: dict[str, float]
-    """Mean returns of 'expert', 'random' and 'zero' (action)."""
+    """Mean returns of 'expert', 'random' and 'zero' (action), as far as they are known."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What all tasks of a dataset have in common, in the manifest's words."""
+
+    family: str
+    """Name of the family, or of the logs if there is no simulator."""
+    family_options: dict[str, Any]
+    parameter_names: tuple[str, ...]
+    horizon: int
+    observation_dim: int
+    action_dim: int
+    simulator: bool = True
+    """Whether `make_family` can make the family again."""
+
+    @classmethod
+    def of(cls, family: Family) -> "Description":
+        """What a family says of itself."""
+        return cls(
+            family=family.name,
+            family_options=family.options,
+            parameter_names=tuple(family.parameter_names),
+            horizon=family.horizon,
+            observation_dim=family.observation_dim,
+            action_dim=family.action_dim,
+        )
 
 
 class DatasetWriter:
@@ -32,22 +62,27 @@ class DatasetWriter:
     def __init__(
         self,
         path: Path,
-        family: Family,
-        episodes_per_task: int,
+        family: Family | Description,
+        episodes_per_task: int | Mapping[int, int],
         filled: Sequence[int] | None = None,
     ):
         """Work in a hidden folder beside the final one.
 
-        With `filled`, go on with the folder of an earlier writer that was stopped, behind that many
+        A number of episodes is for each task of the family; a mapping names tasks and numbers. With
+        `filled`, go on with the folder of an earlier writer that was stopped, behind that many
         episodes of each task.
         """
         if path.exists():
             raise DataError(
                 f"{path} already exists. Choose another place, or remove it to collect again."
             )
-        self._path, self._family = path, family
+        if isinstance(family, Family):
+            if isinstance(episodes_per_task, int):
+                episodes_per_task = dict.fromkeys(range(family.n_tasks), episodes_per_task)
+            family = Description.of(family)
+        assert isinstance(episodes_per_task, Mapping)
+        self._path, self._description = path, family
         self._sizes = (family.horizon, family.observation_dim, family.action_dim)
-        tasks = range(family.n_tasks)
         self._work = path.with_name(f".{path.name}.partial")
         self._lock = ExitStack()
         self._lock.enter_context(store.exclusive(path.with_name(f".{path.name}.lock")))
@@ -55,18 +90,19 @@ class DatasetWriter:
             shutil.rmtree(self._work, ignore_errors=True)
         for stale in self._work.rglob("*.tmp"):
             stale.unlink()
-        self._filled = dict(zip(tasks, filled or [0] * len(tasks), strict=True))
+        already = filled or [0] * len(episodes_per_task)
+        self._filled = dict(zip(episodes_per_task, already, strict=True))
         open_map = store.map_array if filled is None else store.map_again
         self._arrays = {
             task: {
                 field: open_map(
                     self._work / layout.file_of(task, field),
                     layout.dtype_of(field),
-                    layout.shape_of(field, episodes_per_task, *self._sizes),
+                    layout.shape_of(field, episodes, *self._sizes),
                 )
                 for field in layout.FIELDS
             }
-            for task in tasks
+            for task, episodes in episodes_per_task.items()
         }
 
     @property
@@ -125,9 +161,16 @@ class DatasetWriter:
             array[first : first + count] = block[field][good]
         self._filled[task] = first + count
 
-    def seal(self, records: dict[int, TaskRecord], collector: dict[str, Any]) -> None:
-        """Flush, hash, write the manifest and move the folder into place."""
-        horizon, observation_dim, action_dim = self._sizes
+    def seal(
+        self,
+        records: dict[int, TaskRecord],
+        collector: dict[str, Any],
+        imported: dict[str, Any] | None = None,
+    ) -> None:
+        """Flush, hash, write the manifest, move the folder into place and add its card.
+
+        `imported` says where data that was not collected here comes from.
+        """
         tasks = []
         for task, arrays in self._arrays.items():
             if not self._filled[task]:
@@ -150,23 +193,24 @@ class DatasetWriter:
                     "files": files,
                 }
             )
+            store.sync_directory((self._work / layout.file_of(task, "rewards")).parent)
+        store.sync_directory(self._work / "tasks")
         manifest = {
             "kind": layout.KIND,
             "format": layout.FORMAT,
-            "family": self._family.name,
-            "family_options": self._family.options,
-            "parameter_names": list(self._family.parameter_names),
-            "horizon": horizon,
-            "observation_dim": observation_dim,
-            "action_dim": action_dim,
+            **asdict(self._description),
+            "parameter_names": list(self._description.parameter_names),
             "tasks": tasks,
             "collector": collector,
+            **({"imported": imported} if imported else {}),
             "provenance": provenance(),
         }
         store.write_json(self._work / layout.MANIFEST, manifest)
         os.rename(self._work, self._path)
         store.sync_directory(self._path.parent)
         self._release()
+        # Last, because the data counts: it is safe already should drawing the card fail.
+        write_card(Dataset(self._path, verify=False))
 
     @staticmethod
     def _finish(array: np.memmap, file: Path, episodes: int) -> str:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ertrl.config import to_json
 from ertrl.data import Dataset
-from ertrl.envs import make_family
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
@@ -41,7 +40,7 @@ def evaluate_agent(
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
-    family = make_family(dataset.family, **dataset.family_options)
+    family = dataset.make_family()
     config = agent.config.evaluation
     z0 = prior(agent, dataset)
     measured = {}
@@ -110,7 +109,7 @@ def missing_repeats(result: dict[str, Any]) -> dict[str, int]:
     """Protocol -> repeats that a diverged simulation left unmeasured, where there are any."""
     counts = {
         name: sum(value is None for repeats in measured["returns"] for value in repeats)
-        for name, measured in result["protocols"].items()
+        for name, measured in result.get("protocols", {}).items()
     }
     return {name: count for name, count in counts.items() if count}
 

@@ -1,7 +1,8 @@
 """BRAC (Wu et al., 2019) as ER-TRL uses it: SAC with a penalty on KL(pi || beta).
 
-The divergence is estimated in its dual form by a critic c of its own, and its weight alpha is
-learned so that the divergence stays at a target. docs/brac.md says which settings learn, and why.
+The divergence is estimated in its dual form by a critic c of its own, or against a learned model of
+beta, and its weight alpha is learned so that the divergence stays at a target. docs/brac.md says
+which settings learn, and why.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.learners.base import Learner, LearnerStep
-from ertrl.nets import MLP, TanhGaussian, Twin, log_density, over_batch, toward
+from ertrl.nets import MLP, Sample, TanhGaussian, Twin, log_density, over_batch, toward
 from ertrl.types import Dims, Transitions
 
 
@@ -24,9 +25,12 @@ class BracConfig:
     """Settings of the BRAC learner."""
 
     hidden: tuple[int, ...] = (256, 256, 256)
-    """Widths of actor, critics, value function and dual critic."""
+    """Widths of actor, critics, value function and dual critic or model of the data."""
     learning_rate: float = 3e-4
-    """Adam step size of actor, critics and value function."""
+    """Adam step size of actor, critics, value function and model of the data."""
+    divergence: Literal["dual", "primal"] = "dual"
+    """Estimate KL(pi || beta) by a dual critic [paper], or as KL(pi || beta') with a Gaussian
+    model beta' of the data, fitted alongside; the original BRAC has both."""
     dual_learning_rate: float = 1e-4
     """Adam step size of the dual critic."""
     dual_updates: int = 3
@@ -46,7 +50,10 @@ class BracConfig:
     tau: float = 0.005
     """Step of the target value function per update."""
     reward_scale: float = 5.0
-    """Factor on rewards; with entropy weight 1 its inverse is the temperature."""
+    """Factor on rewards."""
+    entropy_weight: float = 1.0
+    """SAC's bonus for entropy; divided by reward_scale it is the temperature. The original BRAC
+    has 0: the divergence alone keeps the policy as wide as the data."""
     alpha_init: float = 50.0
     """Weight of the divergence at the start."""
     alpha_max: float = 2000.0
@@ -65,8 +72,6 @@ class BracConfig:
     warm_start: int = 0
     """Updates at the start in which the actor only imitates the data (maximum likelihood) and
     alpha rests, while critics and dual critic learn. BRAC clones first, too."""
-    layer_norm: bool = False
-    """Layer normalisation in critics, value function and dual critic."""
 
 
 class BracState(NamedTuple):
@@ -79,12 +84,15 @@ class BracState(NamedTuple):
     """V-function and its slow copy, if the target is "value"."""
     target_critic: Twin | None
     """Slow copy of the critics, if the target is "q"."""
-    dual: MLP
+    dual: MLP | None
+    behaviour: TanhGaussian | None
+    """What measures the divergence: the dual critic or the model of the data."""
     alpha: Float[Array, ""]
     actor_opt: optax.OptState
     critic_opt: optax.OptState
     value_opt: optax.OptState
     dual_opt: optax.OptState
+    behaviour_opt: optax.OptState
     updates: Int[Array, ""]
 
 
@@ -92,13 +100,15 @@ def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> 
     """Fresh networks; the target starts as a copy."""
     keys = jax.random.split(key, 4)
     inputs = dims.observation + latent_dim
-    options = {"layer_norm": config.layer_norm}
-    actor = TanhGaussian(
-        inputs, config.hidden, dims.action, keys[0], log_std_range=config.log_std_range
-    )
-    critic = Twin(inputs + dims.action, config.hidden, keys[1], **options)
-    value = MLP(inputs, config.hidden, 1, keys[2], **options) if config.target == "value" else None
-    dual = MLP(inputs + dims.action, config.hidden, 1, keys[3], **options)
+    bounds = {"log_std_range": config.log_std_range}
+    actor = TanhGaussian(inputs, config.hidden, dims.action, keys[0], **bounds)
+    critic = Twin(inputs + dims.action, config.hidden, keys[1])
+    value = MLP(inputs, config.hidden, 1, keys[2]) if config.target == "value" else None
+    dual = behaviour = None
+    if config.divergence == "dual":
+        dual = MLP(inputs + dims.action, config.hidden, 1, keys[3])
+    else:
+        behaviour = TanhGaussian(inputs, config.hidden, dims.action, keys[3], **bounds)
     adam = optax.adam(config.learning_rate)
     return BracState(
         actor=actor,
@@ -107,11 +117,13 @@ def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> 
         target_value=value,
         target_critic=critic if value is None else None,
         dual=dual,
+        behaviour=behaviour,
         alpha=jnp.asarray(config.alpha_init, dtype=float),  # not weakly typed: one program
         actor_opt=adam.init(eqx.filter(actor, eqx.is_array)),
         critic_opt=adam.init(eqx.filter(critic, eqx.is_array)),
         value_opt=adam.init(eqx.filter(value, eqx.is_array)),
         dual_opt=optax.adam(config.dual_learning_rate).init(eqx.filter(dual, eqx.is_array)),
+        behaviour_opt=adam.init(eqx.filter(behaviour, eqx.is_array)),
         updates=jnp.zeros((), jnp.int32),
     )
 
@@ -168,6 +180,38 @@ def update_dual(
     return state._replace(dual=eqx.apply_updates(state.dual, steps), dual_opt=dual_opt)
 
 
+def update_behaviour(
+    config: BracConfig, state: BracState, rl: Transitions, z: Float[Array, "T Z"]
+) -> BracState:
+    """One maximum-likelihood step of the model of the data."""
+
+    def surprise(behaviour: TanhGaussian):
+        gaussian = behaviour.gaussian(rl.observation, over_batch(z, rl.observation))
+        return -log_density(rl.action, *gaussian).mean()
+
+    grad = jax.grad(surprise)(state.behaviour)
+    steps, opt = optax.adam(config.learning_rate).update(grad, state.behaviour_opt)
+    return state._replace(behaviour=eqx.apply_updates(state.behaviour, steps), behaviour_opt=opt)
+
+
+def divergence(
+    state: BracState,
+    s: Float[Array, "T B O"],
+    zs: Float[Array, "T B Z"],
+    sampled: Sample,
+    data_action: Float[Array, "T B A"] | None = None,
+) -> Float[Array, "T B"]:
+    """KL(pi || beta) per row, as the estimator in use sees it."""
+    if state.behaviour is not None:
+        beta = state.behaviour.gaussian(s, zs)
+        return losses.gaussian_kl(sampled.mean, sampled.log_std, *beta)
+    assert state.dual is not None
+    c_policy = state.dual(s, sampled.action, zs)[..., 0]
+    if data_action is None:  # where c is tight, log g is log(pi / beta)
+        return losses.log_ratio(c_policy)
+    return losses.dual_kl(c_policy, state.dual(s, data_action, zs)[..., 0])
+
+
 def used_alpha(config: BracConfig, state: BracState) -> Float[Array, ""]:
     """The divergence's weight in the losses."""
     return jnp.clip(state.alpha, 0, config.alpha_max)
@@ -185,12 +229,10 @@ def bootstrapped_value(
         return state.target_value(s2, zs)[..., 0]
     assert state.target_critic is not None
     sampled = state.actor.sample(key, s2, zs)
-    value = state.target_critic.least(s2, sampled.action, zs) - sampled.log_prob
-    if config.value_penalty:
-        # The data's action in s' is not known here; where c is tight, log g is log(pi / beta).
-        value -= used_alpha(config, state) * losses.log_ratio(
-            state.dual(s2, sampled.action, zs)[..., 0]
-        )
+    bonus = -config.entropy_weight * sampled.log_prob
+    value = state.target_critic.least(s2, sampled.action, zs) + bonus
+    if config.value_penalty:  # the data's action in s' is not known here
+        value -= used_alpha(config, state) * divergence(state, s2, zs, sampled)
     return value
 
 
@@ -202,16 +244,19 @@ def update(
     z: Float[Array, "T Z"],
     key: PRNGKeyArray,
 ) -> LearnerStep:
-    """Dual critic, then critics, actor, value function and alpha."""
+    """Divergence estimator, then critics, actor, value function and alpha."""
     adam = optax.adam(config.learning_rate)
     key_actor, key_next, *dual_keys = jax.random.split(key, 2 + config.dual_updates)
     s, a, r, s2, terminated = rl
     zs = over_batch(z, s)
 
-    state = update_dual(config, state, rl, z, dual_keys[0])
-    for i, dual_key in enumerate(dual_keys[1:]):
-        fresh = jax.tree.map(lambda x, i=i: x[i], more_rl)
-        state = update_dual(config, state, fresh, z, dual_key)
+    if config.divergence == "primal":
+        state = update_behaviour(config, state, rl, z)
+    else:
+        state = update_dual(config, state, rl, z, dual_keys[0])
+        for i, dual_key in enumerate(dual_keys[1:]):
+            fresh = jax.tree.map(lambda x, i=i: x[i], more_rl)
+            state = update_dual(config, state, fresh, z, dual_key)
 
     next_value = bootstrapped_value(config, state, s2, zs, key_next)
     y = losses.temporal_difference(config.reward_scale * r, terminated, next_value, config.discount)
@@ -226,16 +271,15 @@ def update(
     steps, critic_opt = adam.update(critic_grad, state.critic_opt)
     critic = eqx.apply_updates(state.critic, steps)
 
-    c_data = state.dual(s, a, zs)[..., 0]
     alpha = used_alpha(config, state)
     cloning = state.updates < config.warm_start
 
     def actor_loss(actor: TanhGaussian):
         sampled = actor.sample(key_actor, s, zs)
         q = critic.least(s, sampled.action, zs)
-        kl = losses.dual_kl(state.dual(s, sampled.action, zs)[..., 0], c_data)
+        kl = divergence(state, s, zs, sampled, a)
         small = jnp.square(sampled.mean).mean() + jnp.square(sampled.log_std).mean()
-        loss = (sampled.log_prob - q + alpha * kl).mean()
+        loss = (config.entropy_weight * sampled.log_prob - q + alpha * kl).mean()
         if config.warm_start:
             likelihood = log_density(a, sampled.mean, sampled.log_std).mean()
             loss = jnp.where(cloning, -likelihood, loss)
@@ -272,7 +316,9 @@ def update(
         slow = toward(new.target_critic, critic, config.tau)
         return LearnerStep(new._replace(target_critic=slow), z_grad, metrics)
 
-    v_target = q - sampled.log_prob - (alpha * kl if config.value_penalty else 0)
+    v_target = q - config.entropy_weight * sampled.log_prob
+    if config.value_penalty:
+        v_target -= alpha * kl
 
     def value_loss(value: MLP):
         return jnp.square(value(s, zs)[..., 0] - v_target).mean()
@@ -309,5 +355,5 @@ LEARNER = Learner(
     init=init,
     update=update,
     act=act,
-    extra_batches=lambda config: config.dual_updates - 1,
+    extra_batches=lambda config: config.dual_updates - 1 if config.divergence == "dual" else 0,
 )

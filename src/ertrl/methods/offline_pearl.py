@@ -67,7 +67,7 @@ def _draw(encoder: MeanEncoder | GaussianEncoder, context: Context, key: PRNGKey
         return encoder(context), jnp.zeros(())
     mean, variance = encoder.posterior(context)
     z = mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape)
-    return z, losses.gaussian_kl(mean, variance).sum()
+    return z, losses.kl_to_standard_normal(mean, variance).sum()
 
 
 def update(

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_hex
 
+from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.figures.common import task_colours
 from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.markup import Markup, tag
 from ertrl.reporting.material import Material, Replay
-from ertrl.reporting.replay import principal_plane
 from ertrl.reporting.summary import group_title
 
 DIGITS = 3

@@ -6,26 +6,25 @@ are averaged. What is missing stays missing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ertrl.config import fingerprint, to_json
+from ertrl.config import fingerprint
+from ertrl.data import Dataset
 from ertrl.envs.family import GROUPS
 from ertrl.errors import ReportError
-from ertrl.evaluation import PROTOCOLS, normalise
+from ertrl.evaluation import PROTOCOLS, mean_of_measured, missing_repeats, normalise
+from ertrl.reporting.naming import identity, names
 from ertrl.training import Run
 
 GROUP_ORDER = (*GROUPS, "test-extreme")
 
 ANCHORS = {"expert": "expert", "zero": "zero action", "random": "random"}
 """Rows that need no learning, as the dataset's references name them."""
-
-WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
-"""Settings in which runs of one variant may differ."""
 
 Evaluation = dict[str, Any]
 
@@ -36,6 +35,8 @@ class SeedRun:
 
     run: Run
     evaluations: dict[int, Evaluation]
+    probes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Updates -> what z was found to know."""
 
     @property
     def seed(self) -> int:
@@ -116,12 +117,31 @@ class FamilyResults:
         *,
         normalised: bool = True,
     ) -> np.ndarray | None:
-        """Mean over repeats per task; None if that was not measured."""
-        measured = run.evaluations.get(step, {}).get("protocols", {}).get(protocol)
-        if measured is None:
+        """Mean over repeats per task, NaN where all diverged; None if that was not measured."""
+        found = self.measured(run, protocol, "returns", step)
+        if found is None:
             return None
-        returns = np.asarray(measured["returns"], np.float64).mean(axis=1)
+        returns = mean_of_measured(found, axis=1)
         return normalise(returns, self.references) if normalised else returns
+
+    def measured(self, run: SeedRun, protocol: str, name: str, step: int) -> np.ndarray | None:
+        """Anything a protocol measured [task, repeat, ...]; None if it did not.
+
+        The oracle is looked up like a protocol.
+        """
+        evaluation = run.evaluations.get(step, {})
+        found = {**evaluation.get("protocols", {}), "oracle": evaluation.get("oracle", {})}
+        values = found.get(protocol, {}).get(name)
+        return None if values is None else np.asarray(values, np.float64)
+
+    def curve(self, run: SeedRun, protocol: str, step: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Normalised return [task, horizon] as the context grows, and its mean size [horizon]."""
+        returns = self.measured(run, protocol, "curve_returns", step)
+        context = self.measured(run, protocol, "curve_context", step)
+        if returns is None or context is None:
+            return None
+        means = mean_of_measured(returns, axis=1)
+        return normalise(means, self.references), context.mean(axis=(0, 1))
 
     def score(
         self,
@@ -134,7 +154,10 @@ class FamilyResults:
     ) -> float | None:
         """Mean over the tasks of a group; None if that was not measured."""
         returns = self.task_returns(run, protocol, step, normalised=normalised)
-        return None if returns is None else float(returns[self.rows[group]].mean())
+        if returns is None:
+            return None
+        mean = float(mean_of_measured(returns[self.rows[group]]))
+        return None if np.isnan(mean) else mean
 
     def scores(
         self,
@@ -154,10 +177,16 @@ class FamilyResults:
         return {seed: score for seed, score in found.items() if score is not None}
 
     def seeds_by_tasks(self, variant: Variant, protocol: str, group: str) -> np.ndarray:
-        """Normalised returns [seeds, tasks of the group]; empty where nothing was measured."""
-        found = [self.task_returns(run, protocol, variant.step) for run in variant.runs]
+        """Normalised returns [seeds, tasks of the group]; empty where nothing was measured.
+
+        A task that diverged in all repeats of any run is left out of all, to compare like with
+        like.
+        """
         rows = self.rows[group]
-        kept = [returns[rows] for returns in found if returns is not None]
+        every = [self.task_returns(r, protocol, v.step) for v in self.variants for r in v.runs]
+        whole = np.all([~np.isnan(e[rows]) for e in every if e is not None], axis=0)
+        found = [self.task_returns(run, protocol, variant.step) for run in variant.runs]
+        kept = [returns[rows][whole] for returns in found if returns is not None]
         return np.stack(kept) if kept else np.empty((0, len(rows)))
 
     def anchor(self, name: str, group: str, *, normalised: bool = True) -> float:
@@ -182,14 +211,20 @@ class Results:
         return list(dict.fromkeys(v.label for f in self.families for v in f.variants))
 
 
-def gather(runs: Sequence[str | Path | Run]) -> Results:
-    """Read runs, refuse what cannot be compared, and sort the rest."""
+def gather(runs: Sequence[str | Path | Run], data: Sequence[str | Path] = ()) -> Results:
+    """Read runs, refuse what cannot be compared, and sort the rest.
+
+    `data` are dataset folders that have moved; they are looked at only to tell datasets of one
+    family apart.
+    """
     opened = open_runs(runs)
     families: dict[str, list[SeedRun]] = {}
     for run in opened:
         evaluations = {step: run.evaluation(step) for step in run.evaluation_steps()}
-        families.setdefault(run.family, []).append(SeedRun(run, evaluations))
-    results = tuple(_family(name, members) for name, members in families.items())
+        probes = {step: run.probes(step) for step in run.probe_steps()}
+        families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
+    apart = [_apart(name, members, data) for name, members in families.items()]
+    results = tuple(_family(name, m) for part in apart for name, m in part.items())
     return Results(results, tuple(note for family in results for note in _notes(family)))
 
 
@@ -208,6 +243,33 @@ def open_runs(runs: Sequence[str | Path | Run]) -> list[Run]:
     if not opened:
         raise ReportError("a report needs at least one run; make one with `ertrl train`")
     return list(opened.values())
+
+
+def _apart(
+    name: str, members: list[SeedRun], data: Sequence[str | Path]
+) -> dict[str, list[SeedRun]]:
+    """Datasets of one family that differ in the strength of `style` are families of their own."""
+    by_data: dict[str, list[SeedRun]] = {}
+    for member in members:
+        by_data.setdefault(member.run.spec["dataset"], []).append(member)
+    if len(by_data) == 1:
+        return {name: members}
+    styles = {}
+    for content, part in by_data.items():
+        for place in (part[0].run.spec["dataset_path"], *data):
+            if (Path(place) / "manifest.json").exists():
+                dataset = Dataset(place, verify=False)
+                if dataset.fingerprint == content:
+                    styles[content] = style_of(dataset)
+    if len(styles) < len(by_data) or len(set(styles.values())) < len(by_data):
+        return {name: members}  # what they differ in is something else, or unknown: not comparable
+    order = sorted(by_data, key=lambda content: styles[content])
+    return {f"{name} (style={styles[content]:g})": by_data[content] for content in order}
+
+
+def style_of(dataset: Dataset) -> float:
+    """How strongly each behaviour policy was pulled in a direction of its own."""
+    return float(dataset.manifest["collector"].get("config", {}).get("style", 0.0))
 
 
 def _family(name: str, members: list[SeedRun]) -> FamilyResults:
@@ -268,28 +330,13 @@ def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) ->
     )
 
 
-# --- variants and their names ---
-
-
-def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(config, dict):
-        return {prefix: config}
-    return {
-        path: value
-        for key, inner in config.items()
-        for path, value in _flat(inner, f"{prefix}.{key}" if prefix else key).items()
-    }
-
-
-def _identity(member: SeedRun) -> dict[str, Any]:
-    config = {k: v for k, v in to_json(member.run.config).items() if k not in WITHOUT_EFFECT}
-    return {"name": member.run.spec["method"], "by": member.run.spec["learner"], **_flat(config)}
+# --- variants ---
 
 
 def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
     sorted_out: dict[str, list[SeedRun]] = {}
     for member in members:
-        seeds = sorted_out.setdefault(fingerprint(_identity(member)), [])
+        seeds = sorted_out.setdefault(fingerprint(identity(member.run)), [])
         for twin in seeds:
             if twin.seed == member.seed:
                 raise ReportError(
@@ -298,28 +345,8 @@ def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
                 )
         seeds.append(member)
     groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
-    labels = _labels([_identity(group[0]) for group in groups])
+    labels = names([group[0].run for group in groups])
     return tuple(Variant(label, tuple(g)) for label, g in zip(labels, groups, strict=True))
-
-
-def _labels(identities: list[dict[str, Any]]) -> list[str]:
-    """The method's name, and as much of the configuration as it takes to tell variants apart."""
-    learners = {identity["by"] for identity in identities}
-    labels = []
-    for identity in identities:
-        kind = (identity["name"], identity["by"])
-        alike = [other for other in identities if (other["name"], other["by"]) == kind]
-        telling = [
-            key for key in identity if any(other.get(key) != identity[key] for other in alike)
-        ]
-        label = identity["name"].upper()
-        if len(learners) > 1:
-            label += f" + {identity['by']}"
-        if telling:
-            told = ", ".join(f"{key.split('.')[-1]} {identity[key]}" for key in telling)
-            label += f" ({told})"
-        labels.append(label)
-    return labels
 
 
 # --- what a reader must know ---
@@ -334,6 +361,15 @@ def _notes(family: FamilyResults) -> list[str]:
                 notes.append(
                     f"{family.family}, {variant.label}, seed {member.seed} was evaluated {where}; "
                     f"the tables show update {variant.step} without it."
+                )
+            for protocol, count in missing_repeats(
+                member.evaluations.get(variant.step, {})
+            ).items():
+                total = len(family.tasks) * family.settings["repeats"]
+                notes.append(
+                    f"{family.family}, {variant.label}, seed {member.seed}: {count} of {total} "
+                    f"repeats with {protocol} context are missing, because their simulation "
+                    "diverged; means are over the others."
                 )
         if not variant.step:
             notes.append(f"{family.family}, {variant.label} has not been evaluated yet.")

@@ -19,15 +19,12 @@ class Replay:
     """What was seen of one seed's agent."""
 
     seed: int
+    online_z: np.ndarray | None
+    """What the agent inferred from its own episodes [tasks, Z], where that was measured."""
     codes: np.ndarray
     """z of offline contexts [tasks, contexts, Z]."""
     adapted: dict[str, Adaptation]
     """Protocol -> adaptation; only for families with a position in the plane."""
-
-    @property
-    def online_z(self) -> np.ndarray | None:
-        """What the agent inferred from its own episodes [tasks, Z], where that is known."""
-        return self.adapted["online"].z if "online" in self.adapted else None
 
 
 @dataclass
@@ -86,14 +83,16 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
                     "and latent space."
                 )
                 continue
-            seen = _replay(run, variant.step, dataset, family.protocols)
+            seen = _replay(run, variant.step, dataset, family)
             material.replays.setdefault(variant.label, []).append(seen)
     return material
 
 
-def _replay(run: SeedRun, step: int, dataset: Dataset, protocols: Sequence[str]) -> Replay:
+def _replay(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Replay:
     agent = replay.agent_of(run.run, step)
     adapted = {}
     if replay.position_slice(replay.family_of(dataset)) is not None:
-        adapted = {p: replay.adaptation(agent, dataset, p) for p in protocols}
-    return Replay(run.seed, replay.offline_codes(agent, dataset), adapted)
+        adapted = {p: replay.adaptation(agent, dataset, p) for p in family.protocols}
+    online = family.measured(run, "online", "z", step)
+    online = None if online is None else online[:, 0]
+    return Replay(run.seed, online, replay.offline_codes(agent, dataset), adapted)

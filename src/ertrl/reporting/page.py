@@ -8,6 +8,8 @@ from typing import Any
 
 from ertrl.config import to_json
 from ertrl.reporting import words
+from ertrl.reporting.benefit import Benefit
+from ertrl.reporting.benefit import content as benefit_content
 from ertrl.reporting.gather import Results
 from ertrl.reporting.html_tables import dot, plain_table
 from ertrl.reporting.markup import Content, Markup, tag, text
@@ -17,6 +19,7 @@ from ertrl.reporting.sections import (
     as_json,
     definitions,
     family_sections,
+    figure,
     folded,
     overview,
     section,
@@ -32,6 +35,8 @@ def render(
     materials: Sequence[Material],
     pictures: Sequence[Mapping[str, Picture]],
     tables: Sequence[Tables],
+    found: Benefit | None = None,
+    shared: Mapping[str, Picture] | None = None,
 ) -> str:
     """The whole page."""
     several = len(results.families) > 1
@@ -49,7 +54,7 @@ def render(
             if not several:
                 links.append(tag("a", title, href=f"#{key}"))
             body.append(content)
-    for key, title, content in _closing(results):
+    for key, title, content in [*_shared(found, shared or {}), *_closing(results)]:
         links.append(tag("a", title, href=f"#{key}"))
         body.append(content)
     head = _head(results, materials, [summary for summary, _ in tables])
@@ -119,6 +124,15 @@ def _head(results: Results, materials: Sequence[Material], summaries: Sequence[S
 
 
 # --- sections about all runs ---
+
+
+def _shared(found: Benefit | None, pictures: Mapping[str, Picture]) -> list[tuple]:
+    if found is None:
+        return []
+    drawn = {kind: figure(picture) for kind, picture in pictures.items()}
+    body = benefit_content(found, drawn.get("distance"), drawn.get("dose"))
+    title = "When does hiding the behaviour policy help?"
+    return [("benefit", "When it helps", section("benefit", title, *body))]
 
 
 def _closing(results: Results) -> list[tuple[str, str, Markup]]:

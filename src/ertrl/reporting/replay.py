@@ -1,6 +1,6 @@
-"""Let trained agents adapt once more, watched: their paths, their z, their progress.
+"""Let trained agents adapt once more, watched: their paths and their z.
 
-Evaluations on disk hold returns only. What an agent does while it adapts is seen by running the
+Evaluations on disk hold no episodes. What an agent does while it adapts is seen by running the
 very same protocols again, with the same addressed randomness, and writing everything down.
 """
 
@@ -51,19 +51,17 @@ def goal_of(family: Family, parameters: np.ndarray) -> np.ndarray | None:
 
 
 class WatchedTrial(Trial):
-    """A trial that keeps every evaluation episode and the z it ran on."""
+    """A trial that keeps every evaluation episode."""
 
     def __init__(self, *arguments):
         """As `Trial`."""
         super().__init__(*arguments)
-        self.watched: list[tuple[np.ndarray, np.ndarray, Episodes]] = []
+        self.watched: list[Episodes] = []
 
     def evaluate(self) -> Episodes:
-        """Run and remember: active rows, z, episodes."""
-        rows, z = self.active(), self.z.copy()
-        episodes = super().evaluate()
-        self.watched.append((rows, z, episodes))
-        return episodes
+        """Run and remember."""
+        self.watched.append(super().evaluate())
+        return self.watched[-1]
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,6 @@ class Adaptation:
     """Positions [tasks, L+1, 2] of the first evaluation episode."""
     last: np.ndarray
     """Positions of the reported episode."""
-    z: np.ndarray
-    """z of the reported episode [tasks, Z]."""
-    returns: np.ndarray
-    """Return of every evaluation episode, mean over repeats [episodes, tasks]."""
 
 
 def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
@@ -91,15 +85,9 @@ def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
     trial = WatchedTrial(protocol, agent, family, dataset, config, z0, EVALUATION_SEED)
     PROTOCOLS[protocol](trial)
     # Episodes of these families never end early: every row takes part in every episode.
-    (_, _, first), (_, z, last) = trial.watched[0], trial.watched[-1]
+    first, last = trial.watched[0], trial.watched[-1]
     picked = slice(None, None, config.repeats)
-    returns = [episodes.reward.sum(axis=1, dtype=np.float64) for _, _, episodes in trial.watched]
-    return Adaptation(
-        first.observation[picked, :, where],
-        last.observation[picked, :, where],
-        z[picked],
-        np.stack(returns).reshape(len(returns), -1, config.repeats).mean(axis=2),
-    )
+    return Adaptation(first.observation[picked, :, where], last.observation[picked, :, where])
 
 
 def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
@@ -115,25 +103,13 @@ def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
     return np.stack(codes)
 
 
-def principal_plane(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre, two axes [2, Z] and the share of variance of each, from points [N, Z]."""
-    centre = codes.mean(axis=0)
-    _, singular, axes = np.linalg.svd(codes - centre, full_matrices=False)
-    axes = axes[:2]
-    # A singular vector's sign is arbitrary; fix it, so that equal data give equal pictures.
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    axes = axes * np.where(largest < 0, -1.0, 1.0)
-    total = max(float((singular**2).sum()), 1e-12)
-    return centre, axes, singular[:2] ** 2 / total
-
-
-def latent_shift(offline: np.ndarray, online: np.ndarray) -> float:
-    """Distance between a task's z from offline [T, C, Z] and from online [T, Z] context.
+def latent_shift(offline: np.ndarray, online: np.ndarray) -> np.ndarray:
+    """Distance [T] between a task's z from offline [T, C, Z] and from online [T, R, Z] context.
 
     In units of the spread between tasks (root mean square distance of the tasks' mean z from
     their centre): at 1, the context shift moves z as far as the tasks lie apart.
     """
     centres = offline.mean(axis=1)
     spread = np.sqrt(((centres - centres.mean(axis=0)) ** 2).sum(axis=-1).mean())
-    moved = np.linalg.norm(online - centres, axis=-1).mean()
-    return float(moved / max(spread, 1e-12))
+    moved = np.linalg.norm(online - centres[:, None], axis=-1).mean(axis=1)
+    return moved / max(spread, 1e-12)

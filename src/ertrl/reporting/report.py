@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ertrl import store
+from ertrl.evaluation import missing_repeats
 from ertrl.provenance import provenance
 from ertrl.reporting import page, style, tables
+from ertrl.reporting.benefit import benefit
 from ertrl.reporting.gather import FamilyResults, Results, SeedRun, Variant, gather
 from ertrl.reporting.material import prepare
-from ertrl.reporting.pictures import Picture, draw
+from ertrl.reporting.pictures import Picture, draw, draw_shared
 from ertrl.reporting.summary import summarise_family
 from ertrl.training import Run
 
@@ -47,7 +51,7 @@ class Composition(NamedTuple):
 
     results: Results
     pictures: list[dict[str, Picture]]
-    """One dictionary per family."""
+    """One dictionary per family, and one of all families together."""
     summaries: list[page.Tables]
     html: str
 
@@ -56,7 +60,8 @@ def compose(
     runs: Sequence[str | Path | Run], data: str | Path | Sequence[str | Path] | None = None
 ) -> Composition:
     """Read, replay, draw and typeset."""
-    results = gather(runs)
+    folders = [data] if isinstance(data, (str, Path)) else list(data or [])
+    results = gather(runs, folders)
     materials = prepare(results, data)
     drawn = [
         draw(family, material, results.labels)
@@ -66,8 +71,10 @@ def compose(
         (summarise_family(family), summarise_family(family, normalised=False))
         for family in results.families
     ]
-    html = page.render(results, materials, drawn, summaries)
-    return Composition(results, drawn, summaries, html)
+    found = benefit(results, materials)
+    shared = draw_shared(found)
+    html = page.render(results, materials, drawn, summaries, found, shared)
+    return Composition(results, [*drawn, shared], summaries, html)
 
 
 def raw_numbers(results: Results) -> dict[str, Any]:
@@ -102,6 +109,11 @@ def _family(family: FamilyResults) -> dict[str, Any]:
     }
 
 
+def _nulls(values: np.ndarray) -> list[float | None]:
+    """NaN, where all repeats of a task diverged, as JSON has it."""
+    return [None if np.isnan(v) else float(v) for v in values]
+
+
 def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any]:
     measured = {}
     for protocol in family.protocols:
@@ -109,16 +121,21 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
         for name, normalised in (("normalised", True), ("returns", False)):
             per_task = family.task_returns(run, protocol, variant.step, normalised=normalised)
             scales[name] = {
-                "per_task": None if per_task is None else per_task.tolist(),
+                "per_task": None if per_task is None else _nulls(per_task),
                 "mean": {
                     group: family.score(run, protocol, group, variant.step, normalised=normalised)
                     for group in family.groups
                 },
             }
         measured[protocol] = scales
+    oracle = family.task_returns(run, "oracle", variant.step)
+    probes = run.probes.get(variant.step)
     return {
         "run": run.run.name,
         "seed": run.seed,
         "protocols": measured,
+        "oracle_normalised_per_task": None if oracle is None else _nulls(oracle),
+        "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
+        "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
         "provenance": run.run.spec["provenance"],
     }

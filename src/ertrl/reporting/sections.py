@@ -9,16 +9,16 @@ import numpy as np
 from ertrl.data import Dataset
 from ertrl.reporting import html_tables, words
 from ertrl.reporting.explorer import explorer
-from ertrl.reporting.gather import FamilyResults, Results
-from ertrl.reporting.html_tables import minus, plain_table
+from ertrl.reporting.gather import FamilyResults, Results, SeedRun
+from ertrl.reporting.html_tables import Line, grid, minus, plain_table
 from ertrl.reporting.markup import Content, Markup, paragraphs, tag
 from ertrl.reporting.material import Material
 from ertrl.reporting.paper import in_paper, paper_results
 from ertrl.reporting.pictures import Picture, slug
 from ertrl.reporting.replay import latent_shift
-from ertrl.reporting.stats import mean_estimate
+from ertrl.reporting.representation import plus_minus, representation
 from ertrl.reporting.style import PALETTE, inline_svg
-from ertrl.reporting.summary import Cell, Summary, group_title
+from ertrl.reporting.summary import SIGNIFICANT, Cell, Column, Summary, group_title
 from ertrl.reporting.tables import CAPTION, MISSING, number
 
 LONG_TABLE = 12
@@ -117,20 +117,23 @@ def family_sections(
 
     add("summary", "Summary", "Summary", *_summary(family, summary, raw, labels))
     add("curves", "Learning", "Learning curves", figure(pictures["curves"]))
-    if "paths" in pictures:
-        add(
-            *("adaptation", "Adaptation", "Adaptation"),
-            figure(pictures["paths"]),
-            figure(pictures["adaptation"]),
-        )
+    if "adaptation" in pictures:
+        seen = [figure(pictures[kind]) for kind in ("paths", "adaptation") if kind in pictures]
+        add("adaptation", "Adaptation", "Adaptation", *seen, *_oracle(family))
     if {"offline", "online"} <= set(family.protocols):
         picture = figure(pictures["shift"])
-        add("shift", "Context shift", "Context shift", picture, *_shift(family, material))
+        add("shift", "Context shift", "Context shift", picture, *_shift(family))
     add("tasks", "Tasks", "Return per task", figure(pictures["tasks"]))
     if "latent" in pictures:
         explored = explorer(f"{prefix}-explorer", family, material)
-        add("latent", "Latent space", "Latent space", figure(pictures["latent"]), explored)
-    add("stats", "Statistics", "Statistics", *_statistics(family, summary, labels))
+        also = figure(pictures["projection"]) if "projection" in pictures else None
+        add("latent", "Latent space", "Latent space", figure(pictures["latent"]), explored, also)
+    picture = figure(pictures["probes"]) if "probes" in pictures else None
+    add("probes", "What z knows", "What z knows", picture, *representation(family, labels))
+    if ablation := _ablation(family, summary):
+        add("ablation", "Ablation", "Ablation", *ablation)
+    found, picture = _statistics(family, summary, labels), figure(pictures["profiles"])
+    add("stats", "Statistics", "Statistics", *found, tag("h3", "Performance profiles"), picture)
     if in_paper(family.family):
         add("paper", "Paper", "Beside the paper", *_paper(family, summary))
     if material.dataset is not None:
@@ -160,48 +163,87 @@ def _summary(
     ]
 
 
-def _shift(family: FamilyResults, material: Material) -> list[Content]:
-    rows = []
+def _oracle(family: FamilyResults) -> list[Content]:
+    rows: list[list[Content]] = []
     for variant in family.variants:
-        cells: list[Content] = [variant.label]
-        for group in family.groups:
-            offline, online = (family.scores(variant, p, group) for p in ("offline", "online"))
-            both = [offline[s] - online[s] for s in offline if s in online]
-            cells.append(_plus_minus(both, "{:.1f}") if both else MISSING)
-        moved = [
-            latent_shift(replay.codes, replay.online_z)
-            for replay in material.replays.get(variant.label, [])
-            if replay.online_z is not None
-        ]
-        distance = _plus_minus(moved, "{:.2f}") if moved else MISSING
-        rows.append([*cells, distance])
-    head = ["offline \N{MINUS SIGN} online", *(group_title(g) for g in family.groups), "shift of z"]
-    known = any(row[-1] != MISSING for row in rows)
-    if not known:
-        head, rows = head[:-1], [row[:-1] for row in rows]
-    note = (
-        " Shift of z: mean distance between a task's z from offline and from online context, over "
-        "the spread of z between tasks (all tasks); at 1, the shift moves z as far as tasks lie "
-        "apart."
-        if known
-        else ""
-    )
+        found = [list(family.scores(variant, "oracle", g).values()) for g in family.groups]
+        rows.append([variant.label, *(plus_minus(scores, "{:.1f}") for scores in found)])
     return [
-        plain_table(head, rows),
+        plain_table(["z from expert data", *(group_title(g) for g in family.groups)], rows),
         tag(
             "p",
-            "Points of normalised return lost from offline to online context; mean ± half width of "
-            f"the 95% confidence interval over seeds.{note}",
+            "The oracle: normalised return with z inferred from transitions of the best policy "
+            "that was logged for the task. The gap from a protocol up to the oracle is what better "
+            "context could give; the gap from the oracle up to 100 is the learned policy's own.",
             class_="fine",
         ),
     ]
 
 
-def _plus_minus(values: Sequence[float], form: str) -> Content:
-    estimate = mean_estimate(values)
-    half = estimate.half_width
-    spread = None if half is None else tag("small", f" \N{PLUS-MINUS SIGN} {form.format(half)}")
-    return [minus(form.format(estimate.value)), spread]
+def _shift(family: FamilyResults) -> list[Content]:
+    columns = [Column(g, what) for g in family.groups for what in ("points lost", "shift of z")]
+    lines = []
+    for variant in family.variants:
+        cells: list[Content] = []
+        moved = [m for run in variant.runs if (m := _moved(family, run, variant.step)) is not None]
+        for group in family.groups:
+            offline, online = (family.scores(variant, p, group) for p in ("offline", "online"))
+            lost = [offline[s] - online[s] for s in offline if s in online]
+            far = [float(m[family.rows[group]].mean()) for m in moved]
+            cells += [plus_minus(lost, "{:.1f}"), plus_minus(far, "{:.2f}")]
+        lines.append(Line(variant.label, str(len(variant.runs)), cells))
+    return [
+        grid(columns, lines),
+        tag(
+            "p",
+            "Points of normalised return lost from offline to online context. Shift of z: mean "
+            "distance between a task's z from offline and from online context, over the spread of "
+            "z between all tasks; at 1, the shift moves z as far as tasks lie apart. Mean ± half "
+            "width of the 95% confidence interval over seeds.",
+            class_="fine",
+        ),
+    ]
+
+
+def _moved(family: FamilyResults, run: SeedRun, step: int) -> np.ndarray | None:
+    offline, online = (family.measured(run, p, "z", step) for p in ("offline", "online"))
+    return None if offline is None or online is None else latent_shift(offline, online)
+
+
+def _ablation(family: FamilyResults, summary: Summary) -> list[Content]:
+    """Variants of one method against the one that is as its profile has it."""
+    content: list[Content] = []
+    for method in dict.fromkeys(v.method for v in family.variants):
+        labels = [v.label for v in family.variants if v.method == method]
+        if len(labels) < 2:
+            continue
+        base = min(labels, key=len)
+        lines = []
+        for label in (name for name in labels if name != base):
+            cells = [_against(summary, column, label, base) for column in summary.columns]
+            lines.append(Line(label, "", cells))
+        content += [tag("h3", f"Compared with {base}"), grid(summary.columns, lines)]
+    if content:
+        note = (
+            "Difference of mean normalised returns. Bold: significant at 5% by Welch's t-test with "
+            "Holm's correction over the whole family; small: 95% interval."
+        )
+        content.append(tag("p", note, class_="fine"))
+    return content
+
+
+def _against(summary: Summary, column: Column, label: str, base: str) -> Content:
+    for c in summary.comparisons:
+        if c.column == column and {c.one, c.other} == {label, base}:
+            sign = 1 if c.one == label else -1
+            low, high = sorted((sign * c.difference.low, sign * c.difference.high))
+            value: Content = minus(f"{sign * c.difference.value:+.1f}")
+            value = tag("strong", value) if c.p_holm < SIGNIFICANT else value
+            return [value, tag("small", minus(f" [{low:.1f}, {high:.1f}]"))]
+    means = [summary.cell(name, *column).estimate for name in (label, base)]
+    if means[0] is None or means[1] is None:
+        return MISSING
+    return minus(f"{means[0].value - means[1].value:+.1f}")
 
 
 def _statistics(family: FamilyResults, summary: Summary, labels: Sequence[str]) -> list[Content]:

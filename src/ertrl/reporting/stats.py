@@ -115,6 +115,36 @@ def iqm_estimate(strata: Sequence[np.ndarray], level: float = LEVEL) -> Estimate
     return _with_interval(value, min(len(s) for s in strata), outcomes, level)
 
 
+def profile(strata: Sequence[np.ndarray], levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Performance profile: the share of seeds and tasks whose return exceeds each level.
+
+    Also its band [2, levels] of 95%, by the bootstrap over seeds; NaN with too few of them.
+    """
+    pooled = np.concatenate([s.ravel() for s in strata])
+    share = (pooled[:, None] > levels).mean(axis=0)
+    if min(len(s) for s in strata) < MIN_BOOTSTRAP_SEEDS:
+        return share, np.full((2, len(levels)), np.nan)
+    drawn = np.concatenate([d.reshape(RESAMPLES, -1) for d in resampled(strata)], axis=1)
+    outcomes = np.stack([(drawn > level).mean(axis=1) for level in levels], axis=1)
+    return share, np.quantile(outcomes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+
+
+class Correlation(NamedTuple):
+    """Pearson's coefficient and its two-sided p-value."""
+
+    r: float
+    p: float
+    n: int
+
+
+def pearson(x: Sequence[float], y: Sequence[float]) -> Correlation | None:
+    """None with fewer than three points or without variance: then there is nothing to say."""
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    found = scipy_stats.pearsonr(x, y)
+    return Correlation(float(found.statistic), float(found.pvalue), len(x))
+
+
 def improvement_estimate(x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
     """Probability that x [seeds, tasks] improves on y [other seeds, tasks]."""
     value = float(probability_of_improvement(x, y))

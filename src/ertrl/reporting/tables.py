@@ -215,10 +215,14 @@ def _rich_cell(cell: Cell) -> Text:
 
 
 def print_summary(
-    runs: Sequence[str | Path | Run], *, normalised: bool = True, console: Console | None = None
+    runs: Sequence[str | Path | Run],
+    data: Sequence[str | Path] = (),
+    *,
+    normalised: bool = True,
+    console: Console | None = None,
 ) -> None:
-    """Print the table of each family on the terminal."""
-    results = gather(runs)
+    """Print the table of each family on the terminal; `data` as in `gather`."""
+    results = gather(runs, data)
     console = console or Console()
     for family in results.families:
         console.print(rich_table(summarise_family(family, normalised=normalised)))

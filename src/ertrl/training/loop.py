@@ -34,7 +34,8 @@ def train_together(
     its own folder, as if it had been alone, and may have started alone.
     """
     _check_alike(runs)
-    references(dataset)  # a scale that cannot be used is better known now than after hours
+    if dataset.has_simulator:
+        references(dataset)  # a scale that cannot be used is better known now than after hours
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(store.exclusive(run.path))
@@ -102,6 +103,8 @@ class _Trainee:
 
     def evaluate(self) -> None:
         """Evaluate a state that is already saved, and log it."""
+        if not self._dataset.has_simulator:
+            return  # logs alone: there is nothing to measure a return in
         run, state = self.run, self.state
         agent = Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
         result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)

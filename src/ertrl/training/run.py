@@ -5,6 +5,7 @@ config.json                what determines the run, sealed
 metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
 checkpoints/00001000.*     safetensors and its sealed description
 evaluations/00005000.json  per-task returns of all protocols, sealed
+probes/00005000.json       what z knows of task and behaviour policy, sealed
 """
 
 import json
@@ -161,12 +162,15 @@ class Run:
         return store.tree_from_bytes(blob, self.fresh(), weights), length
 
     def verify(self) -> int:
-        """Check configuration, checkpoints and evaluations; returns how many files are whole."""
+        """Check every file but the log's newest lines; returns how many files are whole."""
         for step in self.checkpoint_steps():
             self.load(step)
         for step in self.evaluation_steps():
             self.evaluation(step)
-        return 1 + 2 * len(self.checkpoint_steps()) + len(self.evaluation_steps())
+        for step in self.probe_steps():
+            self.probes(step)
+        measured = len(self.evaluation_steps()) + len(self.probe_steps())
+        return 1 + 2 * len(self.checkpoint_steps()) + measured
 
     # --- metrics and evaluations ---
 
@@ -205,6 +209,18 @@ class Run:
             store.write_json(path, result)
         return result
 
+    def probe_steps(self) -> list[int]:
+        """Updates at which the representation was probed, oldest first."""
+        return _steps(self.path / "probes")
+
+    def probes(self, step: int) -> dict[str, Any]:
+        """What the probes found after so many updates."""
+        return self._read_own(self.probes_path(step), "ertrl-probes")
+
+    def probes_path(self, step: int) -> Path:
+        """Where the probes after `step` updates live."""
+        return self.path / "probes" / f"{step:08d}.json"
+
     def _read_own(self, path: Path, kind: str) -> dict[str, Any]:
         """A sealed file of this run at this step, not one that was put in its place."""
         content = store.read_json(path, kind)
@@ -232,8 +248,9 @@ class MetricsLog:
         self._file.truncate(keep_bytes)
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line."""
+        """Append one line, for others to see at once; it is safe on the disk after `flush`."""
         self._file.write((json.dumps(line, allow_nan=False) + "\n").encode())
+        self._file.flush()
 
     def flush(self) -> int:
         """Bring all lines to the disk; returns the file's length."""

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ertrl.evaluation import normalise
+from ertrl.evaluation import mean_of_measured
 from ertrl.reporting.figures.common import (
     draw_seeds,
     handle,
-    legend_of_variants,
     limits,
     number_axes,
     reference_lines,
@@ -26,41 +26,61 @@ SHOWN_TASKS = {"test-id": 5, "test-ood": 4}
 """Held-out tasks whose paths are drawn, evenly over each group."""
 
 
-def adaptation_curves(
-    family: FamilyResults,
-    labels: list[str],
-    adapted: Mapping[str, Mapping[str, list[Adaptation]]],
-) -> Figure:
-    """Normalised return against the number of the evaluation episode.
+def adaptation_curves(family: FamilyResults, labels: list[str]) -> Figure | None:
+    """Normalised return from episode to episode; None where no evaluation has such curves.
 
-    `adapted` is variant -> protocol -> one adaptation per seed.
+    Dashed: with the z of the best logged policy's transitions.
     """
+    known = {
+        variant.label: {
+            protocol: [
+                curve
+                for run in variant.runs
+                if (curve := family.curve(run, protocol, variant.step)) is not None
+            ]
+            for protocol in family.protocols
+        }
+        for variant in family.variants
+    }
+    if not any(curves for by in known.values() for curves in by.values()):
+        return None
     groups = [g for g in family.groups if g != "train"] or list(family.groups)
-    figure = new_figure(0.5 + 2.1 * len(groups))
-    axes = figure.subplots(
-        len(groups), len(family.protocols), sharex=True, sharey="row", squeeze=False
-    )
+    figure = new_figure(0.6 + 2.2 * len(groups))
+    axes = figure.subplots(len(groups), len(family.protocols), sharey="row", squeeze=False)
     for group, line in zip(groups, axes, strict=True):
         shown, rows = [], family.rows[group]
         for protocol, panel in zip(family.protocols, line, strict=True):
             reference_lines(panel, family, group, words=panel is line[-1])
-            for label, protocols in adapted.items():
-                values = np.stack(
-                    [
-                        normalise(seed.returns.T, family.references)[rows].mean(axis=0)
-                        for seed in protocols[protocol]
-                    ]
-                )
+            for variant in family.variants:
+                curves = known[variant.label][protocol]
+                if not curves:
+                    continue
+                values = np.stack([mean_of_measured(c[rows], axis=0) for c, _ in curves])
                 shown.append(values)
-                episodes = np.arange(1, values.shape[1] + 1)
-                colour, marker = colour_of(label, labels), marker_of(label, labels)
-                draw_seeds(panel, episodes, values, colour, marker)
+                colour, marker = colour_of(variant.label, labels), marker_of(variant.label, labels)
+                draw_seeds(panel, np.arange(1, values.shape[1] + 1), values, colour, marker)
+                _count_context(panel, np.mean([context for _, context in curves], axis=0))
+                oracle = list(family.scores(variant, "oracle", group).values())
+                if oracle:
+                    shown.append(np.array(oracle))
+                    panel.axhline(np.mean(oracle), color=colour, linewidth=0.9, linestyle="--")
             panel.set_title(f"{group_title(group)}, {protocol} context")
         line[0].set_ylim(*limits(shown))
-    axes[0, 0].xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    number_axes(axes, "evaluation episode", "normalised return")
-    legend_of_variants(figure, family, labels)
+    number_axes(axes, "evaluation episode, transitions behind its z", "normalised return")
+    handles = [
+        handle(v.label, color=colour_of(v.label, labels), marker=marker_of(v.label, labels))
+        for v in family.variants
+    ]
+    handles.append(handle("with z of expert data", color=MUTED, linestyle="--", linewidth=0.9))
+    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
     return figure
+
+
+def _count_context(panel: Axes, context: np.ndarray) -> None:
+    """Say below each episode how much its z rests on."""
+    last = len(context)
+    ticks = np.unique(np.linspace(1, last, min(last, 5)).round().astype(int))
+    panel.set_xticks(ticks, [f"{tick}\n{context[tick - 1]:,.0f}" for tick in ticks])
 
 
 def paths(

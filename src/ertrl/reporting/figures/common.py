@@ -88,7 +88,8 @@ def draw_seeds(
 
 def limits(values: Sequence[np.ndarray], *, floor: float = -10, ceiling: float = 112):
     """Room for all values and for both ends of the scale, but not for wide bands."""
-    found = np.concatenate([np.ravel(v) for v in values]) if len(values) else np.array([0.0])
+    found = np.concatenate([[0.0], *(np.ravel(v) for v in values)])
+    found = found[np.isfinite(found)]
     margin = 0.06 * max(np.ptp(found), 50.0)
     return min(floor, float(found.min()) - margin), max(ceiling, float(found.max()) + margin)
 

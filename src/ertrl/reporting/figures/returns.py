@@ -5,6 +5,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from ertrl.evaluation import mean_of_measured
 from ertrl.reporting import stats
 from ertrl.reporting.figures.common import (
     BAND_SEEDS,
@@ -152,7 +153,7 @@ def task_returns(family: FamilyResults, labels: list[str], axis: TaskAxis) -> Fi
             kept = [returns for returns in found if returns is not None]
             if not kept:
                 continue
-            mean, colour = np.mean(kept, axis=0), colour_of(variant.label, labels)
+            mean, colour = mean_of_measured(np.stack(kept), 0), colour_of(variant.label, labels)
             shown.append(mean)
             if a_line:
                 panel.plot(axis.values[order], mean[order], color=colour, linewidth=0.9, alpha=0.6)

@@ -1,0 +1,146 @@
+"""Follow training from outside: reads what runs write, touches nothing."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ertrl.errors import CorruptFileError
+from ertrl.reporting.gather import open_runs
+from ertrl.training import Run
+
+DIGITS = len("-0123456789")
+"""The end of a run's name that tells configurations apart; shown only where it has to."""
+GROUP = "test-id"
+"""Returns are shown on these tasks: held out, and of the same distribution."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How far a run is."""
+
+    run: str
+    status: Literal["running", "stopped", "finished"]
+    step: int
+    updates: int
+    seconds_left: float | None
+    """None where its speed is unknown or it is not running."""
+    scores: dict[str, float]
+    """'protocol/group' -> normalised return, of the newest evaluation."""
+
+
+def look(run: Run) -> Snapshot:
+    """What a run's files say now."""
+    try:
+        lines = run.metrics()
+    except ValueError:
+        raise CorruptFileError(f"{run.metrics_path} holds a line that is not JSON") from None
+    step = max((line["step"] for line in lines), default=0)
+    updates = run.config.updates
+    evaluations = [line for line in lines if line["kind"] == "evaluation"]
+    scores = {k: v for k, v in evaluations[-1].items() if "/" in k} if evaluations else {}
+    left = None
+    if _in_use(run.path) and not (step >= updates and scores and evaluations[-1]["step"] == step):
+        status, speed = "running", _speed(run, step)
+        left = (updates - step) / speed if speed else None
+    else:
+        status = "finished" if step >= updates else "stopped"
+    return Snapshot(run.name, status, step, updates, left, scores)
+
+
+def _in_use(path: Path) -> bool:
+    """Whether the process that last held the run is alive.
+
+    Trying its lock would be more exact, but could turn away a process that starts just then.
+    """
+    try:
+        os.kill(int((path / ".lock").read_text()), 0)
+    except PermissionError:
+        return True  # alive, and somebody else's
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _speed(run: Run, step: int) -> float | None:
+    """Updates per second since the older of the two checkpoints that are kept."""
+    try:
+        first = run.checkpoint_steps()[0]
+        since = (run.path / "checkpoints" / f"{first:08d}.json").stat().st_mtime
+        elapsed = run.metrics_path.stat().st_mtime - since
+    except (IndexError, FileNotFoundError):
+        return None
+    return (step - first) / elapsed if step > first and elapsed > 0 else None
+
+
+def table(snapshots: Sequence[Snapshot], width: int = 80) -> Table:
+    """All runs, one per line."""
+    protocols = list(
+        dict.fromkeys(k.split("/")[0] for s in snapshots for k in s.scores if k.endswith(GROUP))
+    )
+    roomy = width >= 110
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    drawn.add_column("run", overflow="fold")
+    drawn.add_column("", no_wrap=True)
+    if roomy:
+        drawn.add_column("", width=16)
+    for head in ("updates" if roomy else "done", "left", *protocols):
+        drawn.add_column(head, justify="right", no_wrap=True)
+    short = [s.run[:-DIGITS] for s in snapshots]
+    styles = {"running": "green", "finished": "dim", "stopped": "yellow"}
+    for s in snapshots:
+        scores = [s.scores.get(f"{p}/{GROUP}") for p in protocols]
+        bar = [ProgressBar(s.updates, s.step, width=16)] if roomy else []
+        drawn.add_row(
+            Text(s.run if short.count(s.run[:-DIGITS]) > 1 else s.run[:-DIGITS]),
+            Text(s.status, style=styles[s.status]),
+            *bar,
+            f"{s.step:,} of {s.updates:,}" if roomy else f"{100 * s.step // s.updates}%",
+            duration(s.seconds_left),
+            *("" if score is None else f"{score:.1f}" for score in scores),
+        )
+    return drawn
+
+
+def duration(seconds: float | None) -> str:
+    """'1:02:03', '4:05'; nothing for the unknown."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def watch(runs: Sequence[str | Path], *, once: bool = False, every: float = 2.0) -> list[Snapshot]:
+    """Show runs until none of them is running any more, or `once`; returns the last look.
+
+    Folders are read anew each time, so runs that start later appear.
+    """
+    console = Console()
+    note = Text(f"normalised return on {GROUP} tasks, newest evaluation", style="dim")
+
+    def now() -> list[Snapshot]:
+        return [look(run) for run in open_runs(runs)]
+
+    def view(snapshots: list[Snapshot]) -> Group:
+        return Group(table(snapshots, console.width), note)
+
+    seen = now()
+    if once or not any(s.status == "running" for s in seen):
+        console.print(view(seen))
+        return seen
+    with Live(view(seen), console=console, auto_refresh=False) as live:
+        while any(s.status == "running" for s in seen):
+            time.sleep(every)
+            seen = now()
+            live.update(view(seen), refresh=True)
+    return seen

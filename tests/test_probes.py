@@ -1,0 +1,143 @@
+"""What z knows, measured on representations whose knowledge is known."""
+
+import numpy as np
+import pytest
+
+from ertrl import api, store
+from ertrl.cli import main
+from ertrl.errors import ConfigError
+from ertrl.evaluation import probes
+from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
+
+SMALL = ProbeSettings(
+    transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, projected=10
+)
+
+
+def noisy_codes(parameters, samples=200, noise=0.1, seed=0):
+    """Codes that are the parameters, mixed and disturbed."""
+    draw = np.random.default_rng(seed)
+    mixed = parameters @ draw.normal(size=(parameters.shape[1], 5))
+    return mixed[:, None] + noise * draw.normal(size=(len(parameters), samples, 5))
+
+
+def test_constant_prediction_errs_by_the_standard_deviation():
+    parameters = np.array([[1.0], [2.0], [6.0]])
+    train, test = regress(noisy_codes(parameters), parameters, "constant")
+    # Mean 3: deviations -2, -1, 3, so the root mean square is sqrt(14 / 3).
+    assert train == test == pytest.approx(np.sqrt(14 / 3))
+
+
+def test_linear_regression_reads_a_linear_code_and_no_noise():
+    parameters = np.linspace(-1, 1, 12)[:, None]
+    _, exact = regress(noisy_codes(parameters, noise=0.0), parameters, "linear")
+    assert exact == pytest.approx(0, abs=1e-9)
+    nothing = np.random.default_rng(0).normal(size=(12, 200, 5))
+    constant = regress(nothing, parameters, "constant")[1]
+    assert regress(nothing, parameters, "linear")[1] == pytest.approx(constant, rel=0.03)
+
+
+def test_errors_are_those_of_samples_that_were_not_learned_from():
+    draw = np.random.default_rng(1)
+    parameters = draw.normal(size=(6, 1))
+    useless = draw.normal(size=(6, 10, 40))  # 48 training samples in 40 dimensions
+    train, test = regress(useless, parameters, "linear")
+    assert train < 0.6 * regress(useless, parameters, "constant")[0] < test
+
+
+def test_support_vectors_read_a_curved_code_whatever_the_scale_of_the_parameter():
+    angle = np.linspace(0, np.pi, 15)
+    codes = noisy_codes(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1), noise=0.05)
+    for scale in (1.0, 0.01):  # 0.01: less than the tube of the regression is wide
+        parameters = scale * np.abs(angle - np.pi / 2)[:, None]
+        errors = {m: regress(codes, parameters, m)[1] for m in ("constant", "linear", "svr")}
+        assert errors["svr"] < 0.35 * errors["constant"]
+
+
+def test_angles_are_compared_along_the_circle():
+    # Two tasks on either side of the cut at 180 degrees: to a raw regression they are far apart.
+    angles = np.radians([[-179.0], [179.0], [-175.0], [175.0]])
+    same = np.zeros((4, 50, 3))
+    raw = regress(same, angles, "constant")[1]
+    round_the_corner = regress(same, angles, "constant", angular=True)[1]
+    assert raw > 3.0
+    assert round_the_corner == pytest.approx(np.radians(np.sqrt((1 + 1 + 25 + 25) / 4)), rel=1e-6)
+
+
+def test_a_leak_is_found_and_chance_is_chance():
+    draw = np.random.default_rng(0)
+    noise = draw.normal(size=(5, 2, 40, 3))
+    assert tell_apart(noise) == pytest.approx(0.2, abs=0.07)
+    assert tell_apart(0.1 * noise + draw.normal(size=(5, 1, 1, 3))) > 0.9
+    assert tell_apart(np.zeros((5, 2, 40, 3))) == pytest.approx(0.2)
+
+
+def test_marks_of_episodes_do_not_count_as_a_leak():
+    """A code that knows the episode but not the checkpoint helps on no other episode."""
+    draw = np.random.default_rng(3)
+    episode = draw.normal(size=(8, 2, 1, 4))
+    score = tell_apart(episode + 0.01 * draw.normal(size=(8, 2, 30, 4)))
+    assert score < 0.35
+
+
+def test_shares_of_variance():
+    draw = np.random.default_rng(0)
+    task = draw.normal(size=(400, 1, 1, 1)) * np.sqrt(6)
+    checkpoint = draw.normal(size=(400, 6, 1, 1)) * np.sqrt(3)
+    shares = variance_shares(task + checkpoint + draw.normal(size=(400, 6, 5, 1)))
+    # Means over 6 checkpoints carry a sixth of the checkpoints' variance into that of tasks.
+    assert shares["task"] == pytest.approx(0.6, abs=0.08)
+    assert shares["checkpoint"] == pytest.approx(0.25, abs=0.06)
+    assert shares["context"] == pytest.approx(0.1, abs=0.02)
+    no_leak = variance_shares(task + draw.normal(size=(400, 6, 5, 1)))
+    assert no_leak["checkpoint"] < 0.005
+
+
+def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
+    result = api.probe(tiny_run, settings=SMALL)
+    assert result == store.read_json(tiny_run.probes_path(40), "ertrl-probes")
+    kinds = {(e["context"], e["target"], e["model"]) for e in result["regression"]}
+    assert kinds == {
+        (c, "parameters", m)
+        for c in ("transition", "context")
+        for m in ("constant", "linear", "svr")
+    }
+    assert result["leak"]["chance"] == 0.5
+    assert set(result["leak"]["accuracy"]) == {"train", "test-id", "test-ood"}
+    assert sum(result["leak"]["variance"].values()) == pytest.approx(1)
+    assert result["projection"]["tasks"] == [0, 4, 9, 15, 18, 30, 35, 39]
+    assert np.shape(result["projection"]["tsne"]) == (8, 10, 2)
+    monkeypatch.setattr(api, "probe_agent", None)  # a second time nothing is computed
+    assert api.probe(tiny_run, settings=SMALL) == result
+
+
+def test_probes_on_the_command_line(tiny_run, capsys):
+    command = ["evaluate", str(tiny_run.path), "--probes", "--probe-transitions", "20"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "offline/test-id" in text
+    assert "parameters from one transition, svr" in text
+    assert "checkpoint from z (chance 0.500)" in text
+    assert main([*command[:-1], "3"]) == 2
+    assert "transitions must be at least 5, got 3" in capsys.readouterr().err
+
+
+def test_a_direction_is_also_regressed_as_an_angle(tiny_run, tiny_dataset, monkeypatch):
+    names = {**tiny_dataset.manifest, "parameter_names": ["direction"]}
+    monkeypatch.setattr(tiny_dataset, "manifest", names)
+    for data in tiny_dataset.tasks.values():
+        monkeypatch.setattr(data, "parameters", data.parameters[:1])
+    found = probes.regression(api.load_agent(tiny_run), tiny_dataset, SMALL)
+    assert {e["target"] for e in found} == {"parameters", "angle"}
+
+
+def test_a_leak_that_cannot_be_measured_says_why(tiny_run, tiny_dataset, monkeypatch):
+    data = tiny_dataset.task(0)
+    monkeypatch.setattr(data, "checkpoints", np.zeros_like(data.checkpoints))
+    found = probes.leak(api.load_agent(tiny_run), tiny_dataset, SMALL)
+    assert "task 0 has fewer than two checkpoints" in found["missing"]
+
+
+def test_too_little_data_is_refused(tiny_run):
+    with pytest.raises(ConfigError, match="transitions must be at least 5, got 2"):
+        api.probe(tiny_run, settings=ProbeSettings(transitions=2))
