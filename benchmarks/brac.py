@@ -9,20 +9,19 @@ keeps returns and diagnostics against updates, with their provenance, in results
 """
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ertrl import api, store
-from ertrl.config import replace_from_json
 from ertrl.data import Dataset
-from ertrl.profiles import train_config
-from ertrl.training import Run
 
 ROOT = Path(__file__).parent.parent
+EVALUATE_EVERY = {"point-robot": 1500, "cheetah-vel": 1000}
 DATA, RUNS = ROOT / "build" / "data", ROOT / "build" / "brac"
-SHOWN = ("divergence", "alpha", "q_mean", "q_policy", "log_std", "log_prob")
+SHOWN = ("divergence", "alpha", "q_mean", "q_policy", "log_std", "log_prob", "imitation_error")
 
 
 class Row(NamedTuple):
@@ -30,24 +29,36 @@ class Row(NamedTuple):
 
     family: str
     updates: int
-    evaluate_every: int
-    learner: dict[str, Any]
-
-    def settings(self) -> dict[str, Any]:
-        """What differs from the profile."""
-        lengths = {"updates": self.updates, "evaluate_every": self.evaluate_every}
-        return {**lengths, "learner": self.learner}
-
-    def command(self) -> str:
-        """The same on the command line."""
-        words = [f"ertrl train focal --data data/{self.family} --use-learner brac"]
-        words += [f"--updates {self.updates} --evaluate-every {self.evaluate_every}"]
-        words += [f"--learner.{k.replace('_', '-')} {v}" for k, v in self.learner.items()]
-        return " ".join(words)
+    settings: dict[str, Any]
+    """Of the learner, where they differ from the laptop profile."""
+    learner: str = "brac"
 
 
-PAPER = {"alpha_init": 50.0, "alpha_learning_rate": 1.0, "divergence_target": 0.05}
-ROWS = {}
+PAPER = {
+    "divergence": "dual",
+    "warm_start": 0,
+    "entropy_weight": 1.0,
+    "log_std_range": [-20.0, 0.0],
+    "divergence_target": 0.05,
+    "alpha_init": 50.0,
+    "alpha_learning_rate": 1.0,
+}
+FIXED = {**PAPER, "alpha_learning_rate": 0.0}
+LOOSE = {**PAPER, "entropy_weight": 0.0, "divergence_target": 0.25, "tau": 0.02}
+WIDE = {"log_std_range": [-20.0, 0.0], "divergence_target": 1.0, "alpha_init": 1.0}
+ROWS = {
+    "point-robot-paper": Row("point-robot", 6000, PAPER),
+    "point-robot-laptop": Row("point-robot", 6000, {}),
+    "cheetah-td3bc": Row("cheetah-vel", 3000, {}, "td3bc"),
+    "cheetah-paper": Row("cheetah-vel", 3000, PAPER),
+    "cheetah-alpha-50": Row("cheetah-vel", 3000, FIXED),
+    "cheetah-alpha-10": Row("cheetah-vel", 3000, {**FIXED, "alpha_init": 10.0}),
+    "cheetah-dual-loose": Row(
+        "cheetah-vel", 10000, {**LOOSE, "alpha_init": 10.0, "alpha_learning_rate": 0.3}
+    ),
+    "cheetah-primal-wide": Row("cheetah-vel", 10000, {**WIDE, "alpha_learning_rate": 0.01}),
+    "cheetah-laptop": Row("cheetah-vel", 10000, {}),
+}
 
 
 def logged_returns(dataset: Dataset) -> dict[str, float]:
@@ -58,56 +69,71 @@ def logged_returns(dataset: Dataset) -> dict[str, float]:
     }
 
 
-def curve(run: Run) -> list[dict[str, float]]:
+def curve(run: Path) -> list[dict[str, float]]:
     """Returns under offline context and the learner's metrics at each evaluation."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    metrics = {line["step"]: line for line in lines if line["kind"] == "train"}
     points = []
-    metrics = {line["step"]: line for line in run.metrics() if line["kind"] == "train"}
-    for step in run.evaluation_steps():
-        result = run.evaluation(step)
+    for path in sorted((run / "evaluations").glob("*.json")):
+        result = store.read_json(path, "ertrl-evaluation")
         place = {task: i for i, task in enumerate(result["tasks"])}
         returns = np.array(result["protocols"]["offline"]["returns"])
-        point: dict[str, float] = {"update": step}
+        point: dict[str, float] = {"update": result["step"]}
         for group, tasks in result["groups"].items():
             point[group] = float(returns[[place[t] for t in tasks]].mean())
-        points.append(point | {k: metrics[step][k] for k in SHOWN if k in metrics[step]})
+        measured = metrics[result["step"]]
+        points.append(point | {k: measured[k] for k in SHOWN if k in measured})
     return points
 
 
+def portable(provenance: dict[str, Any], family: str) -> dict[str, Any]:
+    """The command without the folders of the machine it ran on."""
+    words = provenance["command"].split()
+    for option in ("--data", "--out"):
+        if option in words:
+            place = words.index(option)
+            words[place : place + 2] = [option, f"data/{family}"] if option == "--data" else []
+    return {**provenance, "command": " ".join(["ertrl", *words[1:]])}
+
+
 def gather() -> dict[str, Any]:
-    """Everything that has been trained so far."""
+    """Everything that has been trained so far; a row's folder holds its run."""
     datasets = {family: Dataset(DATA / family) for family in {row.family for row in ROWS.values()}}
     rows = {}
-    for name, row in ROWS.items():
-        learner, config = train_config("laptop", row.family, "focal", "brac")
-        config = replace_from_json(config, row.settings())
-        run = Run.create(RUNS, datasets[row.family], "focal", learner, config, "laptop")
-        points = curve(run)
-        if points:
+    for name in ROWS:
+        for path in sorted((RUNS / name).glob("*/config.json")):
+            spec = store.read_json(path, "ertrl-run")
             rows[name] = {
-                "command": row.command(),
-                "run": run.name,
-                "learner": run.spec["config"]["learner"],
-                "curve": points,
-                "provenance": run.spec["provenance"],
+                "run": spec["name"],
+                "dataset": spec["dataset"],
+                "learner": spec["config"]["learner"],
+                "updates": spec["config"]["updates"],
+                "curve": curve(path.parent),
+                "provenance": portable(spec["provenance"], spec["family"]),
             }
     return {
         "kind": "ertrl-brac",
         "datasets": {
-            family: {"content": d.fingerprint, "logged": logged_returns(d)}
-            for family, d in sorted(datasets.items())
+            family: {"content": data.fingerprint, "logged": logged_returns(data)}
+            for family, data in sorted(datasets.items())
         },
         "rows": rows,
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--row", choices=["all", "none", *ROWS], default="all")
     chosen = parser.parse_args().row
     for name, row in ROWS.items():
         if chosen in ("all", name):
             data = api.collect(row.family, DATA / row.family)
-            api.train("focal", data, learner="brac", settings=row.settings(), out=RUNS)
+            settings = {
+                "updates": row.updates,
+                "evaluate_every": EVALUATE_EVERY[row.family],
+                "learner": row.settings,
+            }
+            api.train("focal", data, learner=row.learner, settings=settings, out=RUNS / name)
     store.write_json(ROOT / "results" / "brac" / "results.json", gather())
 
 

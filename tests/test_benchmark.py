@@ -7,12 +7,9 @@ import pytest
 from ertrl.training.benchmark import benchmark, product_flops
 
 
-def flops(function, *arguments):
-    return product_flops(jax.make_jaxpr(function)(*arguments).jaxpr)
-
-
 def test_products_loops_and_branches():
     x, w = jnp.ones((5, 3)), jnp.ones((3, 7))
+    flops = product_flops
     assert flops(lambda a, b: jax.nn.relu(a @ b), x, w) == 2 * 5 * 3 * 7
     square = jnp.ones((4, 4))
 
@@ -31,12 +28,24 @@ def test_products_loops_and_branches():
     assert flops(both, x, w) == 3 * 2 * 5 * 3 * 7
 
 
+def test_what_nobody_uses_is_not_credited():
+    x, w = jnp.ones((5, 3)), jnp.ones((3, 7))
+
+    def wasteful(a, b):
+        inner = jax.jit(lambda p, q: (p @ q, q.T @ p.T))
+        used, _ = inner(a, b)
+        return used
+
+    assert product_flops(wasteful, x, w) == 2 * 5 * 3 * 7
+
+
 def test_benchmark_reports_what_it_measured():
     result = benchmark(("focal",), "laptop", "point-robot", seconds=0.1)
     focal = result["methods"]["focal"]
     assert focal["gflop_per_second"] == pytest.approx(
         focal["gflop_per_update"] * focal["updates_per_second"]
     )
+    assert focal["program_memory_mib"] > 0
     fraction = focal["gflop_per_second"] / focal["peak_gflop_per_second"]
     assert focal["fraction_of_peak"] == pytest.approx(fraction)
     assert result["provenance"]["versions"]["jax"] == jax.__version__

@@ -18,7 +18,10 @@ from ertrl import api, store
 from ertrl.collection import record
 from ertrl.collection.resume import RowSeal, unfinished_folder
 from ertrl.config import to_json
+from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.errors import CorruptFileError, DataError, RunError
+from ertrl.types import Episodes
+from toys import ToyFamily
 
 PROGRAM = """
 import sys
@@ -237,6 +240,36 @@ def test_killed_before_the_first_savepoint_starts_anew(tmp_path, uninterrupted):
         warnings.simplefilter("error")
         again(tmp_path / "d")
     assert content(tmp_path / "d") == uninterrupted("point-robot")
+
+
+def test_killed_while_sealing_goes_on(tmp_path, monkeypatch):
+    """Files that lost their empty rows already are sealed again, to the same content."""
+    family = ToyFamily([4, 4], 4)
+    episode = Episodes(
+        np.ones((1, 5, 3), np.float32),
+        np.ones((1, 4, 2), np.float32),
+        np.ones((1, 4), np.float32),
+        np.array([4], np.int32),
+        *(np.array([flag]) for flag in (False, True, False)),
+    )
+    reference = {"expert": 1.0, "random": 0.0, "zero": 0.0}
+    records = {task: TaskRecord("train", (4.0,), reference) for task in range(2)}
+
+    def filled_writer(path):
+        writer = DatasetWriter(path, family, 3)
+        for task in range(2):
+            writer.add(task, episode, 0)
+        return writer
+
+    filled_writer(tmp_path / "whole").seal(records, {})
+    writer = filled_writer(tmp_path / "d")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            writer.seal(records, {})
+    writer.pause()
+    DatasetWriter(tmp_path / "d", family, 3, filled=[1, 1]).seal(records, {})
+    assert Dataset(tmp_path / "d").fingerprint == Dataset(tmp_path / "whole").fingerprint
 
 
 def test_row_seal_notices_a_changed_row(tmp_path):

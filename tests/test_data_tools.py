@@ -65,6 +65,7 @@ def test_the_summary_says_what_the_arrays_hold(tiny_dataset):
     ]
     assert second["mean_return"] == pytest.approx(np.mean(returns))
     assert second["lowest_task"] == pytest.approx(np.min(returns))
+    assert second["seconds"] == tiny_dataset.manifest["collector"]["curve"][1]["seconds"]
     assert second["updates"] == tiny_dataset.manifest["collector"]["curve"][1]["updates"]
     expert = np.mean([tiny_dataset.task(t).reference["expert"] for t in range(20)])
     assert train["reference"]["expert"] == pytest.approx(expert)

@@ -33,3 +33,24 @@ def test_adapts_to_held_out_tasks(method, data, tmp_path):
     random, expert = (np.mean([t.reference[k] for t in held_out]) for k in ("random", "expert"))
     assert scores["offline/test-id"] > 100 * (logged - random) / (expert - random) + 20
     assert scores["non-prior/test-id"] > 20
+
+
+def test_brac_reaches_at_least_what_the_data_has(data, tmp_path):
+    run = api.train(
+        "focal",
+        data,
+        learner="brac",
+        seed=3,
+        settings={"updates": 3000, "evaluate_every": 3000},
+        out=tmp_path,
+        progress="none",
+    )
+    result = run.evaluation()
+    returns = np.array(result["protocols"]["offline"]["returns"])
+    place = {task: i for i, task in enumerate(result["tasks"])}
+    for group in ("train", "test-id"):
+        logged = np.mean([data.task(t).returns.mean() for t in data.group(group)])
+        assert returns[[place[t] for t in data.group(group)]].mean() > logged
+    # The model of the data and the weight of the divergence did their work.
+    last = [line for line in run.metrics() if line["kind"] == "train"][-1]
+    assert 0 < last["alpha"] < run.config.learner.alpha_max

@@ -75,13 +75,14 @@ def estimate_collection(
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
     config: CollectConfig | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Time, memory and disk that `collect` would take here, measured in a few seconds."""
-    made = make_family(family, **(options or {}))
+    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
     path = Path(out) if out is not None else Path("data") / family
-    return estimate(made, config or collect_config(profile, family), path)
+    return estimate(made, config or collect_config(profile, family, variant), path)
 
 
 def _scale(references: str | Path | Dataset | None, family: Family) -> Dataset | None:
@@ -221,7 +222,8 @@ def render(
     adapted = agent.adapt(logged.transitions(rows)._asdict())
     clips = []
     for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
-        clip = render_rollout(family, task, lambda s, t, z=z: agent.act(s, z[None]))
+        act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
+        clip = render_rollout(family, task, act, width=480, height=360)
         clips.append((caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
     (left, fps), (right, _) = clips
     return write_video(out, render_side_by_side(left, right), fps)

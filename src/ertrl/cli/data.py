@@ -72,7 +72,14 @@ def _print(summary: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from ertrl.data.card import GROUP_HEAD, checkpoint_rows, group_rows, task_head, task_rows
+    from ertrl.data.card import (
+        GROUP_HEAD,
+        checkpoint_head,
+        checkpoint_rows,
+        group_rows,
+        task_head,
+        task_rows,
+    )
     from ertrl.data.summary import facts
 
     on_terminal = sys.stdout.isatty()
@@ -89,12 +96,14 @@ def _print(summary: dict[str, Any]) -> None:
         console.print(table)
 
     console.print(f"[bold]{escape(summary['dataset'])}[/bold]")
-    for name, value in facts(summary).items():
-        console.print(f"  [dim]{escape(name):26}[/dim]{escape(value)}")
+    shown = facts(summary)
+    width = max(map(len, shown)) + 2
+    for name, value in shown.items():
+        console.print(f"  [dim]{escape(name.ljust(width))}[/dim]{escape(value)}")
     show("Mean return of an episode", GROUP_HEAD, group_rows(summary))
     show(
         "By checkpoint: mean over tasks (lowest to highest task)",
-        ("checkpoint", "updates", *summary["groups"]),
+        checkpoint_head(summary),
         checkpoint_rows(summary),
     )
     show("Tasks", task_head(summary), task_rows(summary))

@@ -81,8 +81,8 @@ class BenchCommand:
     """(train) Sizes of this profile."""
     family: str = "cheetah-vel"
     """(train) Sizes of this family. (env) Measure only this family, if given."""
-    method: tuple[str, ...] = ("er-trl", "focal")
-    """(train) Which methods."""
+    method: tuple[str, ...] = ()
+    """(train) Which methods; all of them if not given."""
     seconds: float = 20.0
     """(train) Time to measure each method for."""
     threads: int = 0
@@ -100,9 +100,11 @@ def bench(argv: Sequence[str]) -> None:
     if command.seconds <= 0:
         raise ConfigError(f"--seconds must be above 0, got {command.seconds}")
     if command.what == "train":
+        from ertrl.methods import methods
         from ertrl.training.benchmark import benchmark, describe
 
-        value = benchmark(command.method, command.profile, command.family, command.seconds)
+        chosen = command.method or tuple(methods())
+        value = benchmark(chosen, command.profile, command.family, command.seconds)
     else:
         from ertrl.envs.benchmark import benchmark as benchmark_envs
         from ertrl.envs.benchmark import describe

@@ -50,7 +50,7 @@ def text(summary: dict[str, Any]) -> str:
         "final behaviour policy without noise, random acts uniformly, zero does not act: they "
         "end the scale of normalised returns.\n\n" + table(GROUP_HEAD, group_rows(summary)),
         "## Returns by checkpoint\n\nMean over tasks (lowest to highest task).\n\n"
-        + table(("checkpoint", "updates", *summary["groups"]), checkpoint_rows(summary)),
+        + table(checkpoint_head(summary), checkpoint_rows(summary)),
         "## Tasks\n\n" + table(task_head(summary), task_rows(summary)),
         f"## Use\n\n{_use(summary)}",
     ]
@@ -135,22 +135,28 @@ def references(entry: dict[str, Any]) -> list[str]:
     return [f"{known[kind]:.1f}" if kind in known else "" for kind in REFERENCES]
 
 
+def checkpoint_head(summary: dict[str, Any]) -> tuple[str, ...]:
+    """Titles of `checkpoint_rows`."""
+    return ("checkpoint", "updates", "seconds", *summary["groups"])
+
+
 def checkpoint_rows(summary: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Per checkpoint: its number, its updates, and each group's mean (lowest to highest task)."""
+    """Per checkpoint: number, updates, seconds and each group's mean (lowest to highest task)."""
     groups = [
         {c["checkpoint"]: c for c in group["checkpoints"]} for group in summary["groups"].values()
     ]
     rows = []
     for number in sorted(set().union(*groups)):
         found = [group.get(number) for group in groups]
-        updates = next((c["updates"] for c in found if c), None)
+        when = next(c for c in found if c)
+        age = [f"{when[k]:,.0f}" if when[k] is not None else "" for k in ("updates", "seconds")]
         cells = [
             f"{c['mean_return']:.1f} ({c['lowest_task']:.1f} to {c['highest_task']:.1f})"
             if c
             else ""
             for c in found
         ]
-        rows.append((str(number), f"{updates:,}" if updates is not None else "", *cells))
+        rows.append((str(number), *age, *cells))
     return rows
 
 

@@ -76,11 +76,13 @@ def _checkpoint(
     members: list[TaskData], number: int, curve: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Returns of the episodes that one behaviour-policy checkpoint collected, task by task."""
+    point = curve[number] if 0 <= number < len(curve) else {}
     there = [(data, data.checkpoints == number) for data in members]
     means = [float(data.returns[rows].mean()) for data, rows in there if rows.any()]
     return {
         "checkpoint": number,
-        "updates": curve[number]["updates"] if 0 <= number < len(curve) else None,
+        "updates": point.get("updates"),
+        "seconds": point.get("seconds"),
         "episodes": sum(int(rows.sum()) for _, rows in there),
         "mean_return": float(np.mean(means)),
         "lowest_task": min(means),
@@ -126,7 +128,9 @@ def _flat(name: str, value: Any) -> dict[str, str]:
     """What collectors add to their section: numbers and words, however nested; no long lists."""
     if isinstance(value, dict):
         return {
-            k: v for key, inner in value.items() for k, v in _flat(f"{name}, {key}", inner).items()
+            k: v
+            for key, inner in value.items()
+            for k, v in _flat(f"{name}, {key.replace('_', ' ')}", inner).items()
         }
     if value is None:
         return {}

@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 import platform
+import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -226,7 +227,10 @@ def write_video(path: str | Path, images: np.ndarray, fps: float) -> Path:
             imageio.mimwrite(partial, list(images), duration=1000 / fps, loop=0)
         else:
             even = images[:, : images.shape[1] // 2 * 2, : images.shape[2] // 2 * 2]
-            imageio.mimwrite(partial, list(even), fps=fps, macro_block_size=2)
+            with warnings.catch_warnings():
+                # JAX warns of every fork; the encoder is another program, which shares nothing.
+                warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
+                imageio.mimwrite(partial, list(even), fps=fps, macro_block_size=2)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

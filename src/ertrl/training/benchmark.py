@@ -2,13 +2,14 @@
 
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jax_core
+from jax.interpreters import partial_eval
 
 from ertrl.envs import make_family
 from ertrl.learners import get_learner
@@ -22,8 +23,18 @@ PEAK_SHAPE = (4096, 256, 256)
 """A product of the size that dominates the paper's networks."""
 
 
-def product_flops(jaxpr: jax_core.Jaxpr) -> float:
-    """Floating-point operations of all matrix products of a traced program.
+def product_flops(function: Callable, *arguments: Any) -> float:
+    """Floating-point operations of the matrix products that a call of a function needs.
+
+    A product whose result nobody uses does not count: the compiler drops it.
+    """
+    traced = jax.make_jaxpr(function)(*arguments).jaxpr
+    needed, _ = partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))
+    return _product_flops(needed)
+
+
+def _product_flops(jaxpr: jax_core.Jaxpr) -> float:
+    """Of all matrix products of a traced program.
 
     A product of [m, k] by [k, n] counts 2 m k n. Loops count as often as they run. Element-wise
     work does not count, so that only useful work is credited.
@@ -36,7 +47,7 @@ def product_flops(jaxpr: jax_core.Jaxpr) -> float:
             total += 2.0 * np.prod(out) * np.prod([left[axis] for axis in contracted])
             continue
         parameters = jax.tree.leaves(list(equation.params.values()))
-        flops = [product_flops(j) for p in parameters if (j := _jaxpr(p)) is not None]
+        flops = [_product_flops(j) for p in parameters if (j := _jaxpr(p)) is not None]
         times = equation.params.get("length", 1) if equation.primitive.name == "scan" else 1
         # Of the branches of a conditional only one runs: credit the cheapest.
         total += min(flops) if equation.primitive.name == "cond" else times * sum(flops)
@@ -73,6 +84,12 @@ def random_batch(config, dims: Dims, extra_batches: int) -> TaskBatch:
         rl=rows(s.meta_batch, s.batch_size),
         more_rl=rows(extra_batches, s.meta_batch, s.batch_size),
     )
+
+
+def _memory(compiled: Any) -> int:
+    """Bytes of a program's inputs, outputs and temporary arrays."""
+    m = compiled.memory_analysis()
+    return m.temp_size_in_bytes + m.argument_size_in_bytes + m.output_size_in_bytes
 
 
 def _timed(call, seconds: float, at_least: int = 3) -> list[float]:
@@ -116,7 +133,7 @@ def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float)
         def step(state, batch, method=method, learner=learner, config=config):
             return update(method, learner, config, state, batch, run_key(0))
 
-        flops = product_flops(jax.make_jaxpr(step)(state, batch).jaxpr)
+        flops = product_flops(step, state, batch)
         begun = time.perf_counter()
         compiled = jax.jit(step).lower(state, batch).compile()
         compile_seconds = time.perf_counter() - begun
@@ -135,6 +152,7 @@ def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float)
             "peak_gflop_per_second": float(peak / 1e9),
             "fraction_of_peak": float(rate / peak),
             "compile_seconds": compile_seconds,
+            "program_memory_mib": _memory(compiled) / 2**20,
             "measured_updates": len(updates),
         }
     return {
@@ -154,6 +172,6 @@ def describe(result: dict[str, Any]) -> str:
             f"  {name:14} {r['updates_per_second']:8.2f} updates/s  "
             f"{r['gflop_per_update']:7.2f} GFLOP/update  {r['gflop_per_second']:6.1f} GFLOP/s  "
             f"{100 * r['fraction_of_peak']:3.0f}% of the matrix-product peak "
-            f"({r['peak_gflop_per_second']:.0f} GFLOP/s)"
+            f"({r['peak_gflop_per_second']:.0f} GFLOP/s)  {r['program_memory_mib']:5.0f} MiB"
         )
     return "\n".join(lines)
