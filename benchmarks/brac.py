@@ -45,7 +45,9 @@ PAPER = {
 }
 FIXED = {**PAPER, "alpha_learning_rate": 0.0}
 LOOSE = {**PAPER, "entropy_weight": 0.0, "divergence_target": 0.25, "tau": 0.02}
-WIDE = {"log_std_range": [-20.0, 0.0], "divergence_target": 1.0, "alpha_init": 1.0}
+CLONED = {"divergence": "primal", "warm_start": 1000, "entropy_weight": 0.0}
+WIDE = {**CLONED, "log_std_range": [-20.0, 0.0], "divergence_target": 1.0, "alpha_init": 1.0}
+FREE = {**CLONED, "log_std_range": [-5.0, -1.5], "divergence_target": 10.0, "alpha_init": 0.15}
 ROWS = {
     "point-robot-paper": Row("point-robot", 6000, PAPER),
     "point-robot-laptop": Row("point-robot", 6000, {}),
@@ -57,6 +59,7 @@ ROWS = {
         "cheetah-vel", 10000, {**LOOSE, "alpha_init": 10.0, "alpha_learning_rate": 0.3}
     ),
     "cheetah-primal-wide": Row("cheetah-vel", 10000, {**WIDE, "alpha_learning_rate": 0.01}),
+    "cheetah-primal-10": Row("cheetah-vel", 10000, {**FREE, "alpha_learning_rate": 5e-5}),
     "cheetah-laptop": Row("cheetah-vel", 10000, {}),
 }
 
