@@ -24,7 +24,7 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, train_run
+from ertrl.training import Run, SinkName, train_run
 
 
 def collect(
@@ -111,11 +111,13 @@ def train(
     settings: Mapping[str, Any] | None = None,
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
+    sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Meta-train on a dataset; a run of the same configuration is resumed.
 
     `settings` overrides parts of the profile, as nested dictionaries:
-    `{"updates": 2000, "method": {"mi_weight": 0.25}}`.
+    `{"updates": 2000, "method": {"mi_weight": 0.25}}`. `sinks` get the metrics, too: "tensorboard",
+    "wandb".
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
     learner, config = train_config(
@@ -123,7 +125,9 @@ def train(
     )
     config = replace_from_json(config, {**(settings or {}), "seed": seed})
     label = profile_label(profile, variant)
-    return start(method, learner, config, dataset, profile=label, out=out, progress=progress)
+    return start(
+        method, learner, config, dataset, profile=label, out=out, progress=progress, sinks=sinks
+    )
 
 
 def start(
@@ -135,18 +139,23 @@ def start(
     profile: str = "custom",
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
+    sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
     run = Run.create(out, dataset, method, learner, config, profile)
-    return train_run(run, dataset, progress)
+    return train_run(run, dataset, progress, sinks)
 
 
 def resume(
-    run: str | Path, *, data: str | Path | None = None, progress: ProgressStyle = "auto"
+    run: str | Path,
+    *,
+    data: str | Path | None = None,
+    progress: ProgressStyle = "auto",
+    sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Continue a run where it stands."""
     opened = Run(run)
-    return train_run(opened, opened.open_dataset(data), progress)
+    return train_run(opened, opened.open_dataset(data), progress, sinks)
 
 
 def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:

@@ -124,6 +124,8 @@ def train(argv: Sequence[str]) -> None:
         """Dataset folder, made by `ertrl collect`. A resumed run knows its own."""
         out: Path = Path("runs")
         """Where runs live. A run of the same configuration is resumed."""
+        sink: tuple[Literal["tensorboard", "wandb"], ...] = ()
+        """Send metrics to TensorBoard files or Weights & Biases, too (extras of the package)."""
         threads: int = 1
         """CPU threads of this run; 0 takes all. With 1, results repeat bit for bit."""
         progress: ProgressStyle = "auto"
@@ -164,7 +166,9 @@ def train(argv: Sequence[str]) -> None:
         command = parse(Resume, "train", argv)
         if what is None:
             raise ConfigError("say first which METHOD to train or which RUN to resume; see --help")
-        run = api.resume(command.what, data=command.data, progress=command.progress)
+        run = api.resume(
+            command.what, data=command.data, progress=command.progress, sinks=command.sink
+        )
     else:
         from ertrl.data import Dataset
         from ertrl.learners import get_learner
@@ -193,6 +197,7 @@ def train(argv: Sequence[str]) -> None:
             "profile": profile_label(profile, variant),
             "out": command.out,
             "progress": command.progress,
+            "sinks": command.sink,
         }
         if command.seeds:
             from ertrl.launch import parse_seeds, train_seeds

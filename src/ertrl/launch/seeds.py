@@ -12,7 +12,7 @@ from ertrl.data import Dataset
 from ertrl.errors import ConfigError
 from ertrl.launch.local import Job, run_jobs
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, train_together
+from ertrl.training import Run, SinkName, train_together
 
 How = Literal["auto", "processes", "program"]
 
@@ -28,6 +28,7 @@ def train_seeds(
     profile: str = "custom",
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
+    sinks: Sequence[SinkName] = (),
 ) -> list[Run]:
     """Train a run per seed; runs that exist are resumed.
 
@@ -44,15 +45,16 @@ def train_seeds(
     if how == "auto":
         how = "processes" if jax.default_backend() == "cpu" else "program"
     if how == "program":
-        return train_together(runs, dataset, progress)
+        return train_together(runs, dataset, progress, sinks)
     logs = Path(out) / "logs"
-    run_jobs([training_job(run, dataset, logs) for run in runs])
+    run_jobs([training_job(run, dataset, logs, sinks) for run in runs])
     return runs
 
 
-def training_job(run: Run, dataset: Dataset, logs: Path) -> Job:
+def training_job(run: Run, dataset: Dataset, logs: Path, sinks: Sequence[SinkName] = ()) -> Job:
     """A process that trains this run to its end."""
     arguments = ("train", str(run.path), "--data", str(dataset.path))
+    arguments += ("--sink", *sinks) if sinks else ()
     return Job(f"{run.method.name} seed {run.config.seed}", arguments, logs / f"{run.name}.log")
 
 

@@ -2,6 +2,7 @@
 
 from ertrl.training.loop import train_run, train_together
 from ertrl.training.run import Run
+from ertrl.training.sinks import SinkName
 from ertrl.training.update import TrainState
 
-__all__ = ["Run", "TrainState", "train_run", "train_together"]
+__all__ = ["Run", "SinkName", "TrainState", "train_run", "train_together"]

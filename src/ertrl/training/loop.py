@@ -17,16 +17,22 @@ from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.signals import stop_signals
 from ertrl.training.run import MetricsLog, Run
+from ertrl.training.sinks import SINKS, SinkName
 from ertrl.training.update import TrainState, make_chunk, run_key
 
 
-def train_run(run: Run, dataset: Dataset, progress: ProgressStyle = "auto") -> Run:
+def train_run(
+    run: Run, dataset: Dataset, progress: ProgressStyle = "auto", sinks: Sequence[SinkName] = ()
+) -> Run:
     """Train a run to its end, from wherever it stands."""
-    return train_together([run], dataset, progress)[0]
+    return train_together([run], dataset, progress, sinks)[0]
 
 
 def train_together(
-    runs: Sequence[Run], dataset: Dataset, progress: ProgressStyle = "auto"
+    runs: Sequence[Run],
+    dataset: Dataset,
+    progress: ProgressStyle = "auto",
+    sinks: Sequence[SinkName] = (),
 ) -> list[Run]:
     """Train runs that differ in nothing but their seed to their end, in one program.
 
@@ -42,8 +48,8 @@ def train_together(
         stop_signal = stack.enter_context(stop_signals())
         trainees = []
         for run in runs:
-            trainees.append(_Trainee(run, dataset))
-            stack.callback(trainees[-1].log.close)
+            trainees.append(_Trainee(run, dataset, sinks))
+            stack.callback(trainees[-1].close)
         furthest = max(trainee.step for trainee in trainees)
         for trainee in trainees:  # in step from there on
             _train([trainee], furthest, progress, stop_signal)
@@ -70,11 +76,12 @@ _OWN = dict.fromkeys(("name", "provenance", "dataset_path", "profile"))
 class _Trainee:
     """A run in training: its state, its batches, its log."""
 
-    def __init__(self, run: Run, dataset: Dataset):
+    def __init__(self, run: Run, dataset: Dataset, sinks: Sequence[SinkName]):
         config = run.config
         self.run, self._dataset = run, dataset
         self.state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
         self.step = int(self.state.step)
+        self._sinks = [SINKS[name](run, self.step) for name in sinks]
         self.log = MetricsLog(run, log_bytes)
         self.note = ""
         self.key = run_key(config.seed)
@@ -89,12 +96,22 @@ class _Trainee:
         _check_finite(metrics, self.step, self.run)
         self.state = state
         self.step += config.updates_per_call
-        self.log.write({"kind": "train", "step": self.step, **_means(metrics)})
+        self._note_down("train", _means(metrics))
         evaluating = _evaluation_due(config, self.step)
         if evaluating or self.step % config.checkpoint_every == 0:
             self.save()
         if evaluating:
             self.evaluate()
+
+    def _note_down(self, kind: str, values: dict[str, float]) -> None:
+        line = {"kind": kind, "step": self.step, **values}
+        for log in (self.log, *self._sinks):
+            log.write(line)
+
+    def close(self) -> None:
+        """Close log and sinks."""
+        for log in (self.log, *self._sinks):
+            log.close()
 
     def save(self) -> None:
         """Write a checkpoint."""
@@ -109,7 +126,7 @@ class _Trainee:
         agent = Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
         result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)
         scores = summarise(run.add_evaluation(result))
-        self.log.write({"kind": "evaluation", "step": self.step, **scores})
+        self._note_down("evaluation", scores)
         run.save(state, self.log)  # once more: the checkpoint vouches for the log up to this line
         self.note = ", ".join(
             f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k

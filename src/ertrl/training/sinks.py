@@ -1,0 +1,89 @@
+"""Where metrics go besides metrics.jsonl: TensorBoard and Weights & Biases, if asked for.
+
+metrics.jsonl stays the source of truth; a sink sees each of its lines once more. A resumed run goes
+on where its checkpoint stands: what a sink holds beyond that is overwritten.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+from ertrl.errors import ConfigError
+from ertrl.training.run import Run
+
+SinkName = Literal["tensorboard", "wandb"]
+
+
+class Sink(ABC):
+    """Takes the lines of a run's log."""
+
+    @abstractmethod
+    def __init__(self, run: Run, step: int):
+        """`step` is where the run goes on."""
+
+    @abstractmethod
+    def write(self, line: dict[str, Any]) -> None:
+        """One line of metrics.jsonl: numbers with a 'kind' and a 'step'."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Bring everything to its place."""
+
+
+def _values(line: dict[str, Any]) -> dict[str, float]:
+    return {f"{line['kind']}/{k}": v for k, v in line.items() if k not in ("kind", "step")}
+
+
+class TensorBoard(Sink):
+    """Event files in the run's folder, for `tensorboard --logdir runs`."""
+
+    def __init__(self, run: Run, step: int):
+        """Events behind `step`, of a run that was killed, are hidden."""
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError:
+            raise _missing("tensorboard", "tensorboardX") from None
+        self._writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=step + 1)
+
+    def write(self, line: dict[str, Any]) -> None:
+        """One scalar per number."""
+        for name, value in _values(line).items():
+            self._writer.add_scalar(name, value, line["step"])
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._writer.close()
+
+
+class Wandb(Sink):
+    """A W&B run of the same name; WANDB_MODE=offline keeps it on this machine."""
+
+    def __init__(self, run: Run, step: int):
+        """A resumed run goes on in the same W&B run."""
+        try:
+            import wandb  # ty: ignore[import-not-found]
+        except ImportError:
+            raise _missing("wandb", "wandb") from None
+        self._run = wandb.init(
+            project="ertrl",
+            id=run.name,
+            name=run.name,
+            group=f"{run.family} {run.spec['method']} {run.spec['learner']}",
+            config=run.spec["config"],
+            dir=str(run.path),
+            resume="allow",
+        )
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Our step is the step, whatever W&B counts."""
+        self._run.log({**_values(line), "step": line["step"]})
+
+    def close(self) -> None:
+        """Finish the W&B run."""
+        self._run.finish()
+
+
+def _missing(extra: str, package: str) -> ConfigError:
+    return ConfigError(f"--sink {extra} needs the package {package}: pip install 'ertrl[{extra}]'")
+
+
+SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb}
