@@ -101,5 +101,6 @@ METHOD = Method(
     init=init,
     encode=encode,
     update=update,
+    hears_critic=True,
     draw=draw,
 )
