@@ -296,3 +296,11 @@ def test_benchmark_compares_with_gymnasium():
     assert len(hopper["ratios"]) == 2
     assert 0 < hopper["cores_used"] < 1.5
     assert set(result["families"]["point-robot"]) == {"steps_per_second", "cores_used"}
+
+
+def test_physics_keeps_to_the_threads_of_the_process(monkeypatch):
+    family = make_family("cheetah-vel")
+    for threads in (1, 3):
+        monkeypatch.setenv("NPROC", str(threads))
+        assert family.simulate(family.parameters[:4])._batch.nthread == threads
+    assert family.simulate(family.parameters[:4], threads=2)._batch.nthread == 2

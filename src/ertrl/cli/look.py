@@ -30,7 +30,13 @@ def list_parts(argv: Sequence[str]) -> None:
     for kind, entries in parts.items():
         print(f"{kind}:")
         for name, entry in entries.items():
-            print(f"  {name:18} {entry['summary']}")
+            print(f"  {name:18} {entry['summary']}{_choices(entry)}")
+
+
+def _choices(entry: dict[str, Any]) -> str:
+    """The options of a family, as `--option` takes them."""
+    options = [f"{k}={'|'.join(map(str, v))}" for k, v in entry.get("choices", {}).items()]
+    return f" [{', '.join(options)}]" if options else ""
 
 
 @dataclass

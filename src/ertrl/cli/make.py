@@ -37,6 +37,8 @@ def collect(argv: Sequence[str]) -> None:
         """The paper's text, or what the released code does where that differs: released."""
         option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
         """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
+        split: str = ""
+        """Short for --option split=...: the tasks of the paper's text, or of the released code."""
         out: Path | None = None
         """Dataset folder; data/FAMILY if not given."""
         references: Path | None = None
@@ -66,6 +68,7 @@ def collect(argv: Sequence[str]) -> None:
     chosen = {
         **family_options(profile, family, variant),
         **_family_options(command.option, options),
+        **({"split": command.split} if command.split else {}),
     }
     if command.dry_run:
         from ertrl.collection import describe_estimate

@@ -153,12 +153,16 @@ def _peak_memory() -> int:
 
 
 def duration(seconds: float) -> str:
-    """'3 min 20 s', '2.5 days'."""
+    """'20 s', '3 min', '2.5 days'."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 2 * 3600:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:,.0f} ms" if seconds > 0.1 else f"{1000 * seconds:.3g} ms"
 
 
 def describe_estimate(value: dict[str, Any]) -> str:
@@ -173,11 +177,11 @@ def describe_estimate(value: dict[str, Any]) -> str:
         f"measured in {duration(measured['seconds'])}: "
         f"{measured['env_steps_per_second']:,.0f} steps/s while learning, "
         f"{measured['recorded_env_steps_per_second']:,.0f} while recording, "
-        f"{1000 * measured['seconds_per_update_of_a_policy']:.3g} ms per update of a policy",
+        f"{_milliseconds(measured['seconds_per_update_of_a_policy'])} per update of a policy",
     ]
     by_size = measured["seconds_per_update_of_a_policy_by_tasks_at_once"]
     if by_size:
-        each = ", ".join(f"{1000 * s:.3g} ms with {k}" for k, s in by_size.items())
+        each = ", ".join(f"{_milliseconds(s)} with {k}" for k, s in by_size.items())
         best = min(by_size, key=lambda k: by_size[k])
         lines.append(f"--tasks-at-once: {each} side by side; fastest here: {best}")
     for what, fits in value["fits"].items():

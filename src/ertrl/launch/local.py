@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -89,6 +90,7 @@ class _State:
 
 def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
     """Run all jobs, with a progress bar each; after a failure no further one is started."""
+    jobs = _named_apart(jobs)
     state = _State(jobs)
     workers = workers or len(os.sched_getaffinity(0))
     threads = [_Worker(waiting, state) for waiting in [list(jobs)] for _ in range(workers)]
@@ -115,6 +117,17 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
     if state.failed:
         job, reason = state.failed[0]
         raise RunError(f"{job.label} failed; {reason}")
+
+
+def _named_apart(jobs: Sequence[Job]) -> list[Job]:
+    """A number behind labels that occur more than once: progress is kept by label."""
+    seen: Counter[str] = Counter()
+    apart = []
+    for job in jobs:
+        seen[job.label] += 1
+        number = seen[job.label]
+        apart.append(job if number == 1 else job._replace(label=f"{job.label} ({number})"))
+    return apart
 
 
 def _print_line(state: _State, console: Console, elapsed: float) -> None:

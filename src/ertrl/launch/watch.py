@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -123,6 +124,7 @@ def duration(seconds: float | None) -> str:
 def watch(runs: Sequence[str | Path], *, once: bool = False, every: float = 2.0) -> list[Snapshot]:
     """Show runs until none of them is running any more, or `once`; returns the last look.
 
+    Control-C ends the watching and not the runs.
     Folders are read anew each time, so runs that start later appear.
     """
     console = Console()
@@ -138,7 +140,7 @@ def watch(runs: Sequence[str | Path], *, once: bool = False, every: float = 2.0)
     if once or not any(s.status == "running" for s in seen):
         console.print(view(seen))
         return seen
-    with Live(view(seen), console=console, auto_refresh=False) as live:
+    with Live(view(seen), console=console, auto_refresh=False) as live, suppress(KeyboardInterrupt):
         while any(s.status == "running" for s in seen):
             time.sleep(every)
             seen = now()
