@@ -1,4 +1,4 @@
-"""Why the BRAC learner fails or learns: the table of docs/brac.md.
+"""Settings of the BRAC learner compared: the table of docs/brac.md.
 
     .venv/bin/python benchmarks/brac.py               # all rows, about two hours on two cores
     .venv/bin/python benchmarks/brac.py --row NAME    # one of them

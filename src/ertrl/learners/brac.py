@@ -109,7 +109,13 @@ def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> 
         dual = MLP(inputs + dims.action, config.hidden, 1, keys[3])
     else:
         behaviour = TanhGaussian(inputs, config.hidden, dims.action, keys[3], **bounds)
-    adam = optax.adam(config.learning_rate)
+
+    def fresh(net: eqx.Module | None, learning_rate: float = config.learning_rate):
+        """An optimiser's state; of no network, nothing."""
+        if net is None:
+            return optax.EmptyState()
+        return optax.adam(learning_rate).init(eqx.filter(net, eqx.is_array))
+
     return BracState(
         actor=actor,
         critic=critic,
@@ -119,11 +125,11 @@ def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> 
         dual=dual,
         behaviour=behaviour,
         alpha=jnp.asarray(config.alpha_init, dtype=float),  # not weakly typed: one program
-        actor_opt=adam.init(eqx.filter(actor, eqx.is_array)),
-        critic_opt=adam.init(eqx.filter(critic, eqx.is_array)),
-        value_opt=adam.init(eqx.filter(value, eqx.is_array)),
-        dual_opt=optax.adam(config.dual_learning_rate).init(eqx.filter(dual, eqx.is_array)),
-        behaviour_opt=adam.init(eqx.filter(behaviour, eqx.is_array)),
+        actor_opt=fresh(actor),
+        critic_opt=fresh(critic),
+        value_opt=fresh(value),
+        dual_opt=fresh(dual, config.dual_learning_rate),
+        behaviour_opt=fresh(behaviour),
         updates=jnp.zeros((), jnp.int32),
     )
 
