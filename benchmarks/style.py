@@ -1,0 +1,55 @@
+"""Dose and response: ER-TRL against FOCAL as the collectors differ more and more.
+
+    .venv/bin/python benchmarks/style.py point-robot      # about 20 minutes on two cores
+    .venv/bin/python benchmarks/style.py cheetah-vel      # about two hours
+
+Collects data at several strengths of --style, normalised with the experts of strength 0, trains
+both methods with three seeds on each and reports. Works in build/style (killed, it goes on where it
+was) and keeps the small files in results/style/FAMILY.
+"""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from ertrl import api
+from ertrl.config import replace_from_json
+from ertrl.launch.local import run_jobs
+from ertrl.launch.seeds import training_job
+from ertrl.profiles import collect_config, train_config
+from ertrl.reporting import report
+from ertrl.training import Run
+
+ROOT = Path(__file__).parent.parent
+WORK, KEEP = ROOT / "build" / "style", ROOT / "results" / "style"
+STRENGTHS = {"point-robot": (0.0, 0.25, 0.5, 1.0), "cheetah-vel": (0.0, 0.5, 1.0, 2.0)}
+SETTINGS = {"point-robot": {}, "cheetah-vel": {"evaluate_every": 5000}}
+METHODS, SEEDS = ("er-trl", "focal"), range(3)
+
+
+def main(family: str) -> None:
+    out, profile = WORK / family, "laptop"
+    jobs, runs, plain = [], [], None
+    for strength in STRENGTHS[family]:
+        config = replace(collect_config(profile, family), style=strength)
+        place = out / "data" / f"style-{strength:g}"
+        dataset = api.collect(family, place, config=config, references=plain)
+        plain = plain or dataset
+        for seed in SEEDS:
+            for method in METHODS:
+                learner, train = train_config(profile, family, method)
+                train = replace_from_json(train, {**SETTINGS[family], "seed": seed})
+                run = Run.create(out / "runs", dataset, method, learner, train, profile)
+                runs.append(run.path)
+                jobs.append(training_job(run, dataset, out / "logs"))
+    run_jobs(jobs)
+    report(runs, out / "report")
+    kept = KEEP / family
+    kept.mkdir(parents=True, exist_ok=True)
+    for source in ("results.json", "tables/summary.md"):
+        shutil.copy(out / "report" / source, kept / Path(source).name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "point-robot")
