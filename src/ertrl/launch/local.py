@@ -134,7 +134,9 @@ def _print_line(state: _State, console: Console, elapsed: float) -> None:
     shares = {label: done / total for label, (done, total, _) in state.progress.items()}
     overall = sum(shares.values()) / len(shares)
     left = f", about {elapsed / overall - elapsed:.0f} s left" if overall > 0.02 else ""
-    parts = ", ".join(f"{label} {share:.0%}" for label, share in shares.items())
+    done = sum(share == 1 for share in shares.values())
+    under_way = [f"{label} {share:.0%}" for label, share in shares.items() if 0 < share < 1]
+    parts = ", ".join([f"{done} of {len(shares)} done", *under_way])
     console.print(f"{parts}{left}", soft_wrap=True, highlight=False)
 
 
