@@ -94,11 +94,24 @@ def test_the_last_episode_is_as_good_as_the_best_and_half_of_them_explore():
     np.testing.assert_array_equal(result.interaction_steps, 8 * HORIZON)
 
 
-def test_exploration_lasts_at_least_until_the_first_inference():
-    _, played = play([0.61], episodes=3, prior_episodes=2)
-    assert np.isin(played[:2].round(3), GOALS.round(3)).all()
-    best = played[:2][np.square(played[:2] - 0.61).argmin()]
-    np.testing.assert_allclose(played[2], best)
+def test_the_context_behind_the_reported_z_is_counted():
+    # 4 of 8 episodes explore; then z comes from the best of them, or from better ones since.
+    result, played = play([0.61, -0.33, 0.05])
+    errors = np.square(played - [0.61, -0.33, 0.05])
+    for row in range(3):
+        counts = result.curve_context[row, 0]
+        assert counts[:4].tolist() == [0] * 4, "a training task's code has none of its own"
+        assert counts[4] == HORIZON
+        winner = errors[:7, row].argmin()
+        assert counts[7] == counts[winner] == result.context_transitions[row, 0]
+
+
+def test_a_short_evaluation_is_prolonged():
+    """Three episodes would leave nothing between trying and the last one."""
+    from ertrl.evaluation.idaq import EPISODES, with_enough_episodes
+
+    assert with_enough_episodes(EvaluationConfig(episodes=3)).episodes == EPISODES
+    assert with_enough_episodes(EvaluationConfig(episodes=20)).episodes == 20
 
 
 @pytest.mark.parametrize("row", range(3))

@@ -114,9 +114,18 @@ class TanhGaussian(eqx.Module):
         log_std_range: tuple[float, float],
         **options,
     ):
-        """log-std is clipped to its range."""
-        self.net = MLP(inputs, hidden, 2 * actions, key, **options)
-        self.log_std_min, self.log_std_max = log_std_range
+        """log-std is clipped to its range, and starts at 0 or, where that is outside, inside."""
+        net = MLP(inputs, hidden, 2 * actions, key, **options)
+        low, high = log_std_range
+        if not low <= 0 <= high:
+            # Beyond a clip's bounds there is no gradient that could bring it back.
+            start = (
+                max(high - 0.5, (low + high) / 2) if high < 0 else min(low + 0.5, (low + high) / 2)
+            )
+            bias = net.biases[-1].at[actions:].set(start)
+            net = eqx.tree_at(lambda n: n.biases[-1], net, bias)
+        self.net = net
+        self.log_std_min, self.log_std_max = low, high
 
     def gaussian(self, *inputs: Array) -> tuple[Float[Array, "... A"], Float[Array, "... A"]]:
         """Mean and log-std before tanh."""

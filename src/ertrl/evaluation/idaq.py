@@ -6,38 +6,50 @@ with the highest return as its context, lets later episodes join only if they ar
 ends with the representation that scored best. Half of the evaluation goes into trying.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from ertrl.config import EvaluationConfig
 from ertrl.evaluation.protocols import Trial
 
 CANDIDATES = 5
 """Training tasks looked at per exploration episode; the one least like those tried is taken."""
+EPISODES = 10
+"""Horizons of evaluation at least: choosing among episodes needs more of them than the paper's
+protocols have. The evaluation records how many steps it took."""
+
+
+def with_enough_episodes(config: EvaluationConfig) -> EvaluationConfig:
+    """IDAQ's own budget, if the configured one is smaller."""
+    return replace(config, episodes=max(config.episodes, EPISODES))
 
 
 def idaq(trial: Trial) -> None:
     """Contexts from the agent's best own episodes, starting with training tasks' z."""
     known = trial.training_codes()
-    exploration = max(trial.inference_after, trial.budget // 2)
+    exploration = trial.budget // 2
     n = len(trial.rows)
     tried: list[list[int]] = [[] for _ in range(n)]
-    best, best_z = np.full(n, -np.inf), trial.z.copy()
+    best, best_z, behind_best = np.full(n, -np.inf), trial.z.copy(), np.zeros(n, int)
     while (rows := trial.active()).size:
         exploring = trial.steps < exploration
         ending = trial.steps + trial.family.horizon >= trial.budget
-        chosen = rows[~exploring[rows]]
-        trial.infer(chosen)
-        trial.z[ending & ~exploring] = best_z[ending & ~exploring]
         for row in rows[exploring[rows]]:
             task = _least_like(known, tried[row], trial.draw("candidates", row))
             tried[row].append(task)
-            trial.z[row] = known[task]
-        used = trial.z.copy()
+            trial.take_over(np.array([row]), known[task], 0)
+        trial.infer(rows[~exploring[rows] & ~ending[rows]])
+        last = rows[ending[rows]]
+        trial.take_over(last, best_z[last], behind_best[last])
+        used, behind = trial.z.copy(), trial.behind_z.copy()
         episodes = trial.evaluate()
         rows, returns = trial.sound(rows), episodes.reward.sum(axis=1, dtype=np.float64)
         better = rows[returns[rows] > best[rows]]
         trial.buffer.clear(better[exploring[better]])
         trial.buffer.add_episodes(episodes, better)
         best[better], best_z[better] = returns[better], used[better]
+        behind_best[better] = behind[better]
 
 
 def _least_like(known: np.ndarray, tried: list[int], draw: np.random.Generator) -> int:

@@ -85,7 +85,7 @@ class Trial:
         self.steps = np.zeros(len(self.rows), int)
         self.explored = np.zeros(len(self.rows), int)
         self.failed = np.zeros(len(self.rows), bool)
-        self._behind_z = np.zeros(len(self.rows), int)
+        self.behind_z = np.zeros(len(self.rows), int)
         self._z_used = self.z.copy()
         self._first = np.full(len(self.rows), np.nan)
         self._curve_returns = np.full((len(self.rows), config.episodes), np.nan)
@@ -113,7 +113,12 @@ class Trial:
         """Replace the z of these rows by what their contexts say."""
         z = self.agent.encode(self.buffer.context())
         self.z[rows] = z[rows]
-        self._behind_z[rows] = self.buffer.count[rows]
+        self.behind_z[rows] = self.buffer.count[rows]
+
+    def take_over(self, rows: np.ndarray, z: np.ndarray, transitions: np.ndarray | int) -> None:
+        """Give these rows a z that comes from elsewhere; so many transitions are behind it."""
+        self.z[rows] = z
+        self.behind_z[rows] = transitions
 
     def evaluate(self) -> Episodes:
         """Run one deterministic episode per row and book it for the active ones."""
@@ -127,7 +132,7 @@ class Trial:
         # An episode is at most a horizon long, so one begins in every horizon.
         point = rows, self.steps[rows] // self.family.horizon
         self._curve_returns[point] = returns[rows]
-        self._curve_context[point] = self._behind_z[rows]
+        self._curve_context[point] = self.behind_z[rows]
         self._z_used[rows] = self.z[rows]
         self._first = np.where(np.isnan(self._first), returns, self._first)
         self.steps[rows] += episodes.length[rows]

@@ -33,7 +33,7 @@ class UnicornConfig:
     """Distance-metric loss."""
     supervision: Literal["self", "task"] = "self"
     """Predict transitions next to L_DML (-SS), or name the training task (-SUP)."""
-    prediction_weight: float = 6.7
+    prediction_weight: float = 6.67
     """Weight of the prediction error against L_DML: 1 / beta of UNICORN. ER-TRL's code has beta."""
     decoder_hidden: tuple[int, ...] = (256, 256)
     """Widths of the decoder."""
