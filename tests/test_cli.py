@@ -37,8 +37,12 @@ TINY_TRAIN = [
 def tiny_collect_options() -> list[str]:
     words = []
     for name, value in to_json(TINY_COLLECT).items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+            continue
         values = value if isinstance(value, list) else [value]
-        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+        words += [f"--{option}", *map(str, values)]
     return words
 
 

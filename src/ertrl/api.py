@@ -24,7 +24,7 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, train_run
+from ertrl.training import Run, SinkName, check_start, train_run
 
 
 def collect(
@@ -60,8 +60,10 @@ def collect(
     sweep(path)
     dataset = Dataset(path)
     collector = dataset.manifest["collector"]
-    there = dataset.family, dataset.family_options, collector.get("config")
-    there = (*there, collector.get("references"))
+    stored = collector.get("config")
+    if stored is not None:  # a setting that is newer than the dataset has its default there
+        stored = to_json(replace_from_json(CollectConfig(), stored))
+    there = dataset.family, dataset.family_options, stored, collector.get("references")
     if there != (family, made.options, to_json(config), scale and scale.fingerprint):
         raise DataError(
             f"{path} already holds another dataset ({dataset.family}, collected with other "
@@ -142,6 +144,7 @@ def start(
     sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
+    check_start(dataset, config, sinks)
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress, sinks)
 

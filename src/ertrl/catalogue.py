@@ -7,7 +7,23 @@ from ertrl.envs import family_names, make_family
 from ertrl.evaluation import PROTOCOLS
 from ertrl.learners import learners
 from ertrl.methods import methods
-from ertrl.profiles import collect_config, profiles, train_config, variants
+from ertrl.profiles import collect_config, family_options, profiles, train_config, variants
+
+
+def _training(profile: str, families: list[str], *variant: str) -> dict[str, Any]:
+    """Family -> method -> complete settings, with those of every learner."""
+    found: dict[str, Any] = {}
+    for family in families:
+        found[family] = {}
+        for method in methods():
+            learner, config = train_config(profile, family, method, None, *variant)
+            others = {
+                name: to_json(train_config(profile, family, method, name, *variant)[1].learner)
+                for name in learners()
+                if name != learner
+            }
+            found[family][method] = {**to_json(config), "other_learners": others}
+    return found
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
@@ -27,9 +43,10 @@ def catalogue() -> dict[str, dict[str, Any]]:
                 "learner": content["learner"],
                 "variants": variants(name),
                 "collect": {f: to_json(collect_config(name, f)) for f in families},
-                "train": {
-                    f: {m: to_json(train_config(name, f, m)[1]) for m in methods()}
-                    for f in families
+                "train": _training(name, list(families)),
+                "released": {
+                    "options": {f: family_options(name, f, "released") for f in families},
+                    "train": _training(name, list(families), "released"),
                 },
             }
             for name, content in profiles().items()

@@ -125,6 +125,8 @@ class CollectConfig:
     """One network for all tasks with the task as input, or (as the paper) one network per task."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of actor and critics."""
+    layer_norm: bool = True
+    """Layer normalisation in actor and critics: stable at several updates per step."""
     learning_rate: float = 1e-3
     """Adam step size of actor, critics and temperature."""
     warmup: float = 0.0
@@ -176,8 +178,6 @@ class CollectConfig:
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
                 f"steps_per_block ({self.steps_per_block})"
             )
-        if not 0 <= self.warmup <= 1:
-            raise ConfigError(f"warmup is a share of training, from 0 to 1; got {self.warmup}")
         if self.relabel_fraction > 1 or self.warmup > 1 or self.initial_temperature == 0:
             raise ConfigError(
                 "relabel_fraction and warmup lie between 0 and 1, initial_temperature above 0; got "

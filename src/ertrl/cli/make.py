@@ -145,18 +145,24 @@ def train(argv: Sequence[str]) -> None:
 
     @dataclass
     class Start(Common, Generic[M, L]):
-        """Meta-train a method on a dataset. A run of the same configuration is resumed."""
+        """Meta-train a method on a dataset. A run of the same configuration is resumed.
+
+        Defaults depend on profile, variant and family: --help shows those of the words before it.
+        """
 
         profile: str = "laptop"
         """Where the defaults below come from: laptop or paper."""
         variant: str = "paper"
         """The paper's text, or what the released code does where that differs: released."""
+        family: str = "point-robot"
+        """Whose defaults --help shows where no --data says so."""
         use_learner: str = ""
         """Learner in place of the profile's: td3bc or brac."""
         seeds: str = ""
         """Several runs instead of one, for example 0-4 or 0,2,7; each is a run of its own."""
         seeds_in: Literal["auto", "processes", "program"] = "auto"
-        """Seeds as processes side by side (auto: on CPUs) or in one program (auto: elsewhere)."""
+        """Seeds as processes of one thread each, as many at once as there are cores (auto: on
+        CPUs), or in one program (auto: elsewhere)."""
         config: Annotated[TrainConfig[M, L], tyro.conf.arg(name="")] = field(default=None)  # ty: ignore
 
     from ertrl import api
@@ -182,14 +188,16 @@ def train(argv: Sequence[str]) -> None:
         if not data and not asked_for_help:
             raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
         dataset = Dataset(data) if data else None
-        family = dataset.family if dataset else "point-robot"
+        family = dataset.family if dataset else peek(argv, "--family", "point-robot")
         chosen = peek(argv, "--use-learner", "") or None
         variant = peek(argv, "--variant", "paper")
         simulated = dataset is None or dataset.has_simulator
         learner, config = train_config(
             profile, family, what, chosen, variant, has_simulator=simulated
         )
-        default = Start(profile=profile, variant=variant, use_learner=learner, config=config)
+        default = Start(
+            profile=profile, variant=variant, family=family, use_learner=learner, config=config
+        )
         kinds = (method.config, get_learner(learner).config)
         command = parse(Start[kinds], f"train {what}", argv[1:], default=default)  # ty: ignore
         assert dataset is not None
@@ -223,10 +231,11 @@ def train(argv: Sequence[str]) -> None:
 def _print_several(runs: Sequence[Any], as_json: bool) -> None:
     from ertrl.evaluation import summarise
 
-    scores = [summarise(run.evaluation()) for run in runs]
+    # A dataset of logs has no simulator to measure returns in.
+    scores = [summarise(run.evaluation()) if run.evaluation_steps() else {} for run in runs]
     value = {"runs": [str(run.path) for run in runs], "scores": scores}
-    lines = [str(run.path) for run in runs]
-    lines.append(f"normalised return (random 0, expert 100) of {len(runs)} seeds: mean, min, max")
+    what = "normalised return (random 0, expert 100)" if scores[0] else "trained; no simulator"
+    lines = [*value["runs"], f"{what}, {len(runs)} seeds{': mean, min, max' if scores[0] else ''}"]
     for name in scores[0]:
         of_seeds = [s[name] for s in scores if name in s]
         mean = sum(of_seeds) / len(of_seeds)

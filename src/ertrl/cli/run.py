@@ -79,8 +79,8 @@ class BenchCommand:
     """Training updates against the machine's matrix-product peak, or simulation steps."""
     profile: str = "paper"
     """(train) Sizes of this profile."""
-    family: str = "cheetah-vel"
-    """(train) Sizes of this family. (env) Measure only this family, if given."""
+    family: str = ""
+    """(train) Sizes of this family; cheetah-vel if not given. (env) Only this family; else all."""
     method: tuple[str, ...] = ()
     """(train) Which methods; all of them if not given."""
     seconds: float = 20.0
@@ -104,11 +104,12 @@ def bench(argv: Sequence[str]) -> None:
         from ertrl.training.benchmark import benchmark, describe
 
         chosen = command.method or tuple(methods())
-        value = benchmark(chosen, command.profile, command.family, command.seconds)
+        family = command.family or "cheetah-vel"
+        value = benchmark(chosen, command.profile, family, command.seconds)
     else:
         from ertrl.envs.benchmark import benchmark as benchmark_envs
         from ertrl.envs.benchmark import describe
 
-        chosen = [command.family] if "--family" in argv else None
+        chosen = [command.family] if command.family else None
         value = benchmark_envs(chosen, threads=command.threads or None)
     output(value, command.json, describe(value))

@@ -50,9 +50,9 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
         dims.action,
         key_actor,
         log_std_range=LOG_STD_RANGE,
-        layer_norm=True,
+        layer_norm=config.layer_norm,
     )
-    critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=True)
+    critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=config.layer_norm)
     log_temperature = jnp.asarray(math.log(config.initial_temperature), dtype=float)
     adam = _adam(config)
     return SacState(

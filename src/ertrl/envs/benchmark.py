@@ -1,9 +1,7 @@
 """How fast the families simulate, next to Gymnasium's own environment of the same robot."""
 
-import platform
 import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from statistics import median
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 
 from ertrl.envs.family import Family
 from ertrl.envs.registry import family_names, make_family
-from ertrl.provenance import available_cores
+from ertrl.provenance import provenance
 from ertrl.provenance import threads as process_threads
 
 _WALKER = ("Walker2d-v5", {"frame_skip": 5})
@@ -69,9 +67,8 @@ def benchmark(
         "batch": batch,
         "rounds": rounds,
         "seconds": seconds,
-        "versions": {name: metadata.version(name) for name in ("gymnasium", "mujoco", "numpy")},
-        "machine": {"cores": available_cores(), "system": platform.platform()},
         "families": results,
+        "provenance": provenance(),
     }
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from ertrl.errors import Interrupted, RunError
-from ertrl.progress import SECONDS_BETWEEN_LINES, rich_bars
+from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
 
 
 class Job(NamedTuple):
@@ -88,14 +88,19 @@ class _State:
             process.wait()
 
 
-def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
-    """Run all jobs, with a progress bar each; after a failure no further one is started."""
+def run_jobs(
+    jobs: Sequence[Job], workers: int | None = None, progress: ProgressStyle = "auto"
+) -> None:
+    """Run all jobs, with a progress bar each; after a failure no further one is started.
+
+    Lines are for a person: with any style but "auto" there are none.
+    """
     jobs = _named_apart(jobs)
     state = _State(jobs)
     workers = workers or len(os.sched_getaffinity(0))
     threads = [_Worker(waiting, state) for waiting in [list(jobs)] for _ in range(workers)]
     console = Console(stderr=True)
-    bars = rich_bars(console) if console.is_terminal else None
+    bars = rich_bars(console) if console.is_terminal and progress == "auto" else None
     ids = {job.label: bars.add_task(job.label, total=None, note="") for job in jobs} if bars else {}
     begun = last_line = time.monotonic()
     with bars or nullcontext(), _stoppable():
@@ -107,7 +112,7 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> None:
                 if bars:
                     for label, (done, total, note) in state.progress.items():
                         bars.update(ids[label], completed=done, total=total, note=note)
-                elif time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
+                elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                     last_line = time.monotonic()
                     _print_line(state, console, last_line - begun)
         except BaseException:

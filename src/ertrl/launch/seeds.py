@@ -12,7 +12,7 @@ from ertrl.data import Dataset
 from ertrl.errors import ConfigError
 from ertrl.launch.local import Job, run_jobs
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, train_together
+from ertrl.training import Run, SinkName, check_start, train_together
 
 How = Literal["auto", "processes", "program"]
 
@@ -38,6 +38,7 @@ def train_seeds(
     """
     if len(set(seeds)) < len(seeds) or not seeds:
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
+    check_start(dataset, config, sinks)
     runs = [
         Run.create(out, dataset, method, learner, replace(config, seed=seed), profile)
         for seed in seeds
@@ -47,7 +48,7 @@ def train_seeds(
     if how == "program":
         return train_together(runs, dataset, progress, sinks)
     logs = Path(out) / "logs"
-    run_jobs([training_job(run, dataset, logs, sinks) for run in runs])
+    run_jobs([training_job(run, dataset, logs, sinks) for run in runs], progress=progress)
     return runs
 
 
@@ -63,7 +64,11 @@ def parse_seeds(text: str) -> list[int]:
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if (
+            not first.isdecimal()
+            or (dash and not last.isdecimal())
+            or int(last or first) < int(first)
+        ):
             raise ConfigError(f"--seeds takes numbers like 0-4 or 0,2,7; got '{text}'")
         seeds += range(int(first), int(last or first) + 1)
     return seeds

@@ -25,6 +25,8 @@ class Method(NamedTuple):
     update: Callable[[Any, Any, TaskBatch, Float[Array, "T Z"], PRNGKeyArray], tuple[Any, Metrics]]
     """(config, state, batch, z_gradient, key) -> (state, metrics). z_gradient is the gradient of
     the critic's loss at the z of the first contexts, for methods that want it."""
+    loss: str = "critic_loss"
+    """The metric that `update` drives down; a test sees it fall and the encoder move."""
     hears_critic: bool = False
     """Whether `update` uses z_gradient. A test holds a method to what it declares here."""
     draw: Callable[[Any, Any, Context, PRNGKeyArray], Float[Array, "T Z"]] | None = None

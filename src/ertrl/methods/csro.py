@@ -113,4 +113,5 @@ METHOD = Method(
     init=init,
     encode=encode,
     update=update,
+    loss="dml_loss",
 )

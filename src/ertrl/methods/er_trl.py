@@ -133,4 +133,5 @@ METHOD = Method(
     init=init,
     encode=encode,
     update=update,
+    loss="dml_loss",
 )

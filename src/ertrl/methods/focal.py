@@ -70,4 +70,5 @@ METHOD = Method(
     init=init,
     encode=encode,
     update=update,
+    loss="dml_loss",
 )

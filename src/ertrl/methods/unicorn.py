@@ -128,4 +128,5 @@ METHOD = Method(
     init=init,
     encode=encode,
     update=update,
+    loss="dml_loss",
 )

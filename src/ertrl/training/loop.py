@@ -17,7 +17,7 @@ from ertrl.evaluation import Agent, evaluate_agent, references, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.signals import stop_signals
 from ertrl.training.run import MetricsLog, Run
-from ertrl.training.sinks import SINKS, SinkName
+from ertrl.training.sinks import SINKS, SinkName, check_sinks
 from ertrl.training.update import TrainState, make_chunk, run_key
 
 
@@ -40,8 +40,7 @@ def train_together(
     its own folder, as if it had been alone, and may have started alone.
     """
     _check_alike(runs)
-    if dataset.has_simulator:
-        references(dataset)  # a scale that cannot be used is better known now than after hours
+    check_start(dataset, runs[0].config, sinks)
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(store.exclusive(run.path))
@@ -55,6 +54,15 @@ def train_together(
             _train([trainee], furthest, progress, stop_signal)
         _train(trainees, runs[0].config.updates, progress, stop_signal)
     return list(runs)
+
+
+def check_start(dataset: Dataset, config: TrainConfig, sinks: Sequence[SinkName] = ()) -> None:
+    """Find out now, before a run exists, what would stop it; not after hours."""
+    config.validate()
+    check_sinks(sinks)
+    Sampler(dataset, config.sampling, extra_batches=0, seed=0)
+    if dataset.has_simulator:
+        references(dataset)
 
 
 def _check_alike(runs: Sequence[Run]) -> None:

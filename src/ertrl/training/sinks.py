@@ -5,7 +5,9 @@ on where its checkpoint stands: what a sink holds beyond that is overwritten.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, ClassVar, Literal
 
 from ertrl.errors import ConfigError
 from ertrl.training.run import Run
@@ -15,6 +17,8 @@ SinkName = Literal["tensorboard", "wandb"]
 
 class Sink(ABC):
     """Takes the lines of a run's log."""
+
+    package: ClassVar[str]
 
     @abstractmethod
     def __init__(self, run: Run, step: int):
@@ -36,12 +40,12 @@ def _values(line: dict[str, Any]) -> dict[str, float]:
 class TensorBoard(Sink):
     """Event files in the run's folder, for `tensorboard --logdir runs`."""
 
+    package = "tensorboardX"
+
     def __init__(self, run: Run, step: int):
         """Events behind `step`, of a run that was killed, are hidden."""
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            raise _missing("tensorboard", "tensorboardX") from None
+        from tensorboardX import SummaryWriter
+
         self._writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=step + 1)
 
     def write(self, line: dict[str, Any]) -> None:
@@ -57,12 +61,12 @@ class TensorBoard(Sink):
 class Wandb(Sink):
     """A W&B run of the same name; WANDB_MODE=offline keeps it on this machine."""
 
+    package = "wandb"
+
     def __init__(self, run: Run, step: int):
         """A resumed run goes on in the same W&B run."""
-        try:
-            import wandb  # ty: ignore[import-not-found]
-        except ImportError:
-            raise _missing("wandb", "wandb") from None
+        import wandb  # ty: ignore[import-not-found]
+
         self._run = wandb.init(
             project="ertrl",
             id=run.name,
@@ -82,8 +86,16 @@ class Wandb(Sink):
         self._run.finish()
 
 
-def _missing(extra: str, package: str) -> ConfigError:
-    return ConfigError(f"--sink {extra} needs the package {package}: pip install 'ertrl[{extra}]'")
-
-
 SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb}
+
+
+def check_sinks(names: Sequence[str]) -> None:
+    """Sinks are extras of the package: say so before anything is trained."""
+    for name in names:
+        try:
+            import_module(SINKS[name].package)
+        except ImportError:
+            raise ConfigError(
+                f"--sink {name} needs the package {SINKS[name].package}: "
+                f"pip install 'ertrl[{name}]'"
+            ) from None
