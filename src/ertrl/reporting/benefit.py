@@ -86,7 +86,7 @@ def benefit(results: Results, materials: Sequence[Material]) -> Benefit | None:
 def _plain_variant(family: FamilyResults, method: str) -> Variant | None:
     """The variant as its profile has it, or the only one; None where that is not clear."""
     own = [v for v in family.variants if v.method == method]
-    plain = [v for v in own if "(" not in v.label]
+    plain = [v for v in own if "(" not in v.label and " + " not in v.label]
     chosen = plain if len(plain) == 1 else own
     return chosen[0] if len(chosen) == 1 else None
 

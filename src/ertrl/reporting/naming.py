@@ -1,6 +1,7 @@
 """Names of variants: the method, and what sets its configuration apart."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from ertrl.training import Run
 
 WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
 """Settings in which runs of one variant may differ."""
+TITLES = {"offline-pearl": "OfflinePEARL"}
+"""Names that are not written in capitals."""
 
 
 def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -64,7 +67,8 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 
 def _told(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[str]:
-    learners = {one["by"] for one in identities}
+    count = Counter(one["by"] for one in identities)
+    usual_learner, most = count.most_common(1)[0]
     labels = []
     for one, expected in zip(identities, usual, strict=True):
         kind = (one["name"], one["by"])
@@ -75,8 +79,9 @@ def _told(identities: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list
             if any(other.get(key) != value for other in alike)
             and (key not in expected or expected[key] != value)
         ]
-        label = one["name"].upper()
-        if len(learners) > 1:
+        label = TITLES.get(one["name"], one["name"].upper())
+        # What most of them share goes without saying.
+        if one["by"] != usual_learner or 2 * most <= len(identities):
             label += f" + {one['by']}"
         if telling:
             told = ", ".join(f"{key.split('.')[-1]}={json.dumps(one[key])}" for key in telling)
