@@ -78,6 +78,9 @@ class _State:
             if process.wait() != 0:
                 tail = job.log.read_text().strip().splitlines()[-5:]
                 self.failed.append((job, f"the end of {job.log} says:\n" + "\n".join(tail)))
+            else:
+                _, total, note = self.progress[job.label]
+                self.progress[job.label] = (total, total, note)
             self.running.remove(process)
 
     def stop(self) -> None:
