@@ -19,10 +19,13 @@ INK, MUTED, LINE, PAPER = "#1d2433", "#667089", "#dfe3ea", "#fffffe"
 WASH = "#f1f3f7"
 """Background of a range, such as that of the training tasks."""
 
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bc9")
-"""Okabe and Ito's colours, safe for people with colour-vision deficiencies, and one more."""
+PALETTE = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bc9"),
+    *("#8c6d31", "#7b8794", "#b0316a", "#5f7a1f", "#20a4b4"),
+)
+"""Okabe and Ito's colours, safe for people with colour-vision deficiencies, then further ones."""
 
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "h", "*")
 GROUP_MARKERS = {"train": "o", "test-id": "D", "test-ood": "^", "test-extreme": "v"}
 
 CSS_VARIABLES = {

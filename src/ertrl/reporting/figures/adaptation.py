@@ -1,6 +1,7 @@
 """What agents do while they adapt: returns from episode to episode, paths in the plane."""
 
 from collections.abc import Mapping
+from textwrap import fill
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,6 +12,7 @@ from ertrl.evaluation import mean_of_measured
 from ertrl.reporting.figures.common import (
     draw_seeds,
     handle,
+    legend_above,
     limits,
     number_axes,
     reference_lines,
@@ -72,7 +74,7 @@ def adaptation_curves(family: FamilyResults, labels: list[str]) -> Figure | None
         for v in family.variants
     ]
     handles.append(handle("with z of expert data", color=MUTED, linestyle="--", linewidth=0.9))
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
+    legend_above(figure, handles)
     return figure
 
 
@@ -95,7 +97,9 @@ def paths(
     """
     chosen = _chosen(family, axis)
     one_goal = goals is not None and bool((goals == goals[0]).all())
-    figure = new_figure(0.4 + _panel_height(adapted, chosen, goals) * len(adapted))
+    long = max(map(len, adapted)) > 20
+    title = 0.25 if long else 0.0
+    figure = new_figure(0.4 + (title + _panel_height(adapted, chosen, goals)) * len(adapted))
     axes = figure.subplots(
         len(adapted), len(family.protocols), sharex=True, sharey=True, squeeze=False
     )
@@ -125,7 +129,8 @@ def paths(
                         zorder=4,
                     )
             panel.plot(0, 0, "o", color=PAPER, markeredgecolor=INK, markersize=4, zorder=5)
-            panel.set_title(f"{label}, {protocol} context")
+            between = "\n" if long else ", "
+            panel.set_title(f"{fill(label, 40)}{between}{protocol} context")
     figure.legend(handles=_legend(goals, one_goal), loc="outside upper left", ncols=5)
     return figure
 

@@ -19,6 +19,8 @@ from ertrl.reporting.taskaxis import TaskAxis
 BAND_SEEDS = 3
 """With fewer seeds, the seeds themselves are drawn: Student's interval of two numbers is 13 times
 as wide as they are apart and would hide everything else."""
+CHARACTERS_PER_LINE = 130
+"""Of a legend, at the figures' width and size of type."""
 
 
 def reference_lines(axes: Axes, family: FamilyResults, group: str | None, *, words: bool) -> None:
@@ -66,7 +68,15 @@ def legend_of_variants(figure: Figure, family: FamilyResults, labels: list[str])
         handle(v.label, color=colour_of(v.label, labels), marker=marker_of(v.label, labels))
         for v in family.variants
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
+    legend_above(figure, handles)
+
+
+def legend_above(figure: Figure, handles: Sequence[Any]) -> None:
+    """A legend above all panels, in as many columns as its longest label leaves room for."""
+    longest = max(len(str(h.get_label())) for h in handles)
+    columns = int(CHARACTERS_PER_LINE / (longest + 5))
+    columns = max(1, min(columns, len(handles), 6))
+    figure.legend(handles=list(handles), loc="outside upper left", ncols=columns)
 
 
 def draw_seeds(

@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ertrl.reporting.figures.common import task_colours
+from ertrl.reporting.figures.common import legend_above, task_colours
 from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.representation import CONTEXTS, MODELS, Probes, errors, leaks, targets
 from ertrl.reporting.style import GROUP_MARKERS, INK, MUTED, WIDTH, colour_of, new_figure
@@ -62,7 +62,7 @@ def probe_bars(
         panel.tick_params(axis="x", length=0)
         panel.set_ylim(bottom=0)
     handles = [Patch(color=colour_of(label, labels), label=label) for label in probed]
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
+    legend_above(figure, handles)
     return figure
 
 

@@ -12,6 +12,7 @@ from ertrl.reporting.figures.common import (
     draw_seeds,
     group_handles,
     handle,
+    legend_above,
     legend_of_variants,
     limits,
     number_axes,
@@ -71,7 +72,8 @@ def learning_curves(family: FamilyResults, labels: list[str]) -> Figure:
 def context_shift(family: FamilyResults, labels: list[str]) -> Figure:
     """What each protocol leaves of the return: bars are means, dots are seeds."""
     groups, protocols = list(family.groups), family.protocols
-    figure = new_figure(3.0)
+    crowded = len(family.variants) > 5  # then a legend names the bars, and tables the numbers
+    figure = new_figure(3.4 if crowded else 3.0)
     axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
     width, shown = 0.8 / len(protocols), []
     for group, panel in zip(groups, axes, strict=True):
@@ -83,18 +85,23 @@ def context_shift(family: FamilyResults, labels: list[str]) -> Figure:
                     continue
                 shown.append(np.array(seeds))
                 x = place + (i - (len(protocols) - 1) / 2) * width
-                _bar(panel, x, seeds, width, colour_of(variant.label, labels), protocol)
-        panel.set_xticks(range(len(family.variants)), [v.label for v in family.variants])
+                estimate = _bar(panel, x, seeds, width, colour_of(variant.label, labels), protocol)
+                if not crowded:
+                    _number(panel, x, seeds, estimate)
+        names = [] if crowded else [v.label for v in family.variants]
+        panel.set_xticks(range(len(names)), names)
         panel.tick_params(axis="x", length=0)
         panel.set_title(group_title(group))
-        if len(family.variants) > 3:
+        if len(names) > 3:
             panel.tick_params(axis="x", labelrotation=30)
     low, high = limits(shown)
     axes[0].set_ylim(low - 6, high + 6)
     axes[0].set_ylabel("normalised return")
     handles: list[Artist] = [_swatch(protocol) for protocol in protocols]
     handles.append(handle("seed", color=INK, marker="o", markersize=2.6, linestyle=""))
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles))
+    if crowded:
+        handles += [Patch(color=colour_of(v.label, labels), label=v.label) for v in family.variants]
+    legend_above(figure, handles)
     return figure
 
 
@@ -108,7 +115,7 @@ def _swatch(protocol: str) -> Patch:
     )
 
 
-def _bar(panel, x: float, seeds: list[float], width: float, colour: str, protocol: str) -> None:
+def _bar(panel, x: float, seeds: list[float], width: float, colour: str, protocol: str):
     opacity, hatch = FILLS.get(protocol, (0.4, None))
     estimate = stats.mean_estimate(seeds)
     inner = 0.9 * width
@@ -119,9 +126,15 @@ def _bar(panel, x: float, seeds: list[float], width: float, colour: str, protoco
             x, estimate.value, inner, fill=False, edgecolor=colour, hatch=hatch, linewidth=0.8
         )
     panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.6, markeredgewidth=0)
-    ends = [*seeds, estimate.value]
     if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
         panel.vlines(x, estimate.low, estimate.high, color=INK, linewidth=1.0)
+    return estimate
+
+
+def _number(panel, x: float, seeds: list[float], estimate: stats.Estimate) -> None:
+    """The mean, beyond everything that is drawn of it."""
+    ends = [*seeds, estimate.value]
+    if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
         ends += [estimate.low, estimate.high]
     upwards = estimate.value >= 0
     panel.annotate(
@@ -172,5 +185,5 @@ def task_returns(family: FamilyResults, labels: list[str], axis: TaskAxis) -> Fi
     axes[0].set_ylabel("normalised return")
     handles = [handle(v.label, color=colour_of(v.label, labels)) for v in family.variants]
     handles += group_handles(family)
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
+    legend_above(figure, handles)
     return figure
