@@ -3,9 +3,10 @@
     .venv/bin/python benchmarks/methods.py point-robot point-robot-wind  # or: make results
     .venv/bin/python benchmarks/methods.py cheetah-vel  # or: make results-cheetah
 
-On Cheetah-Vel every method runs with and without next states in its context, and FOCAL with BRAC,
-too. Works in build/results (killed, it goes on where it was) and keeps the small files in
-results/FAMILY: per-seed numbers with their provenance, the table and the pictures.
+On Point-Robot the methods' switches run, too; on Cheetah-Vel every method with and without next
+states in its context; on all of them FOCAL with BRAC. Works in build/results (killed, it goes on
+where it was) and keeps the small files in results/FAMILY: the five methods' numbers per seed with
+their provenance, table and pictures, and the same of all variants.
 """
 
 import shutil
@@ -13,9 +14,11 @@ import sys
 from pathlib import Path
 
 from ertrl.launch.demo import Contender, compare
+from ertrl.reporting import report
 
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build" / "results", ROOT / "results"
+SEEDS = 3
 METHODS = ("er-trl", "focal", "csro", "unicorn", "offline-pearl")
 SWITCHES = (
     Contender("er-trl", settings={"method": {"use_dml": False}}),
@@ -35,7 +38,6 @@ EXTRA = {
 }
 SETTINGS = {"cheetah-vel": {"evaluate_every": 5000}}
 """Simulating 40 tasks takes longer than 2,500 updates there."""
-KEPT = ("results.json", "tables/summary.md")
 
 
 def main(families: list[str]) -> None:
@@ -45,12 +47,21 @@ def main(families: list[str]) -> None:
             contender._replace(settings={**common, **contender.settings})
             for contender in (*map(Contender, METHODS), *EXTRA[family])
         ]
-        compare(family, contenders, range(3), WORK / family)
-        report, kept = WORK / family / "report", KEEP / family
-        kept.mkdir(parents=True, exist_ok=True)
-        paths = [f"figures/{family}-paths.png"] if family.startswith("point") else []
-        for source in (*KEPT, *paths):
-            shutil.copy(report / source, kept / Path(source).name)
+        made = compare(family, contenders, range(SEEDS), WORK / family)
+        five = [run for i, run in enumerate(made["runs"]) if i % len(contenders) < len(METHODS)]
+        report(five, WORK / family / "five")
+        keep(WORK / family / "five", KEEP / family, "results", "summary")
+        keep(WORK / family / "report", KEEP / family, "variants", "variants")
+
+
+def keep(made: Path, place: Path, numbers: str, table: str) -> None:
+    """Copy a report's numbers, its table and, where there are any, its pictures of paths."""
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copy(made / "results.json", place / f"{numbers}.json")
+    shutil.copy(made / "tables" / "summary.md", place / f"{table}.md")
+    if numbers == "results":
+        for picture in (made / "figures").glob("*-paths.png"):
+            shutil.copy(picture, place / picture.name)
 
 
 if __name__ == "__main__":
