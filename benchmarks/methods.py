@@ -6,11 +6,12 @@
 On Point-Robot the methods' switches run, too; on Cheetah-Vel every method with and without next
 states in its context; on all of them FOCAL with BRAC. Works in build/results (killed, it goes on
 where it was) and keeps the small files in results/FAMILY: the five methods' numbers per seed with
-their provenance, table and pictures, and the same of all variants.
+their provenance, table and pictures, and the same of all variants. `--seeds 1` and `--no-variants`
+make less of it.
 """
 
+import argparse
 import shutil
-import sys
 from pathlib import Path
 
 from ertrl.launch.demo import Contender, compare
@@ -18,7 +19,6 @@ from ertrl.reporting import report
 
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build" / "results", ROOT / "results"
-SEEDS = 3
 METHODS = ("er-trl", "focal", "csro", "unicorn", "offline-pearl")
 SWITCHES = (
     Contender("er-trl", settings={"method": {"use_dml": False}}),
@@ -40,18 +40,19 @@ SETTINGS = {"cheetah-vel": {"evaluate_every": 5000}}
 """Simulating 40 tasks takes longer than 2,500 updates there."""
 
 
-def main(families: list[str]) -> None:
+def main(families: list[str], seeds: int, variants: bool) -> None:
     for family in families:
         common = SETTINGS.get(family, {})
         contenders = [
             contender._replace(settings={**common, **contender.settings})
-            for contender in (*map(Contender, METHODS), *EXTRA[family])
+            for contender in (*map(Contender, METHODS), *(EXTRA[family] if variants else ()))
         ]
-        made = compare(family, contenders, range(SEEDS), WORK / family)
+        made = compare(family, contenders, range(seeds), WORK / family)
         five = [run for i, run in enumerate(made["runs"]) if i % len(contenders) < len(METHODS)]
         report(five, WORK / family / "five")
         keep(WORK / family / "five", KEEP / family, "results", "summary")
-        keep(WORK / family / "report", KEEP / family, "variants", "variants")
+        if variants:
+            keep(WORK / family / "report", KEEP / family, "variants", "variants")
 
 
 def keep(made: Path, place: Path, numbers: str, table: str) -> None:
@@ -65,4 +66,9 @@ def keep(made: Path, place: Path, numbers: str, table: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["point-robot", "point-robot-wind"])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", default=["point-robot", "point-robot-wind"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--no-variants", action="store_true")
+    given = parser.parse_args()
+    main(given.families, given.seeds, not given.no_variants)
