@@ -21,6 +21,7 @@ from ertrl.data import Dataset
 ROOT = Path(__file__).parent.parent
 EVALUATE_EVERY = {"point-robot": 1500, "cheetah-vel": 1000}
 DATA, RUNS = ROOT / "build" / "data", ROOT / "build" / "brac"
+KEEP = ROOT / "results" / "brac" / "results.json"
 SHOWN = ("divergence", "alpha", "q_mean", "q_policy", "log_std", "log_prob", "imitation_error")
 
 
@@ -43,13 +44,16 @@ PAPER = {
     "alpha_init": 50.0,
     "alpha_learning_rate": 1.0,
 }
+SLOW = {"learning_rate": 3e-4, "tau": 0.005, "warm_start": 1000}
+PAPER |= {"learning_rate": 3e-4, "tau": 0.005}
 FIXED = {**PAPER, "alpha_learning_rate": 0.0}
 LOOSE = {**PAPER, "entropy_weight": 0.0, "divergence_target": 0.25, "tau": 0.02}
-CLONED = {"divergence": "primal", "warm_start": 1000, "entropy_weight": 0.0}
+CLONED = {**SLOW, "divergence": "primal", "entropy_weight": 0.0}
 WIDE = {**CLONED, "log_std_range": [-20.0, 0.0], "divergence_target": 1.0, "alpha_init": 1.0}
 FREE = {**CLONED, "log_std_range": [-5.0, -1.5], "divergence_target": 10.0, "alpha_init": 0.15}
 ROWS = {
     "point-robot-paper": Row("point-robot", 6000, PAPER),
+    "point-robot-slow": Row("point-robot", 6000, {"warm_start": 1000, "tau": 0.005}),
     "point-robot-laptop": Row("point-robot", 6000, {}),
     "cheetah-td3bc": Row("cheetah-vel", 3000, {}, "td3bc"),
     "cheetah-paper": Row("cheetah-vel", 3000, PAPER),
@@ -60,6 +64,7 @@ ROWS = {
     ),
     "cheetah-primal-wide": Row("cheetah-vel", 10000, {**WIDE, "alpha_learning_rate": 0.01}),
     "cheetah-primal-10": Row("cheetah-vel", 10000, {**FREE, "alpha_learning_rate": 5e-5}),
+    "cheetah-slow": Row("cheetah-vel", 10000, SLOW),
     "cheetah-laptop": Row("cheetah-vel", 10000, {}),
 }
 
@@ -100,9 +105,9 @@ def portable(provenance: dict[str, Any], family: str) -> dict[str, Any]:
 
 
 def gather() -> dict[str, Any]:
-    """Everything that has been trained so far; a row's folder holds its run."""
+    """Everything that has been trained so far, here or before; a row's folder holds its run."""
     datasets = {family: Dataset(DATA / family) for family in {row.family for row in ROWS.values()}}
-    rows = {}
+    rows = store.read_json(KEEP, "ertrl-brac")["rows"] if KEEP.exists() else {}
     for name in ROWS:
         for path in sorted((RUNS / name).glob("*/config.json")):
             spec = store.read_json(path, "ertrl-run")
@@ -137,7 +142,7 @@ def main() -> None:
                 "learner": row.settings,
             }
             api.train("focal", data, learner=row.learner, settings=settings, out=RUNS / name)
-    store.write_json(ROOT / "results" / "brac" / "results.json", gather())
+    store.write_json(KEEP, gather())
 
 
 if __name__ == "__main__":
