@@ -195,7 +195,7 @@ def test_a_killed_collection_leaves_no_dataset(tmp_path, monkeypatch):
     [
         ({"steps": 30}, "multiples of steps_per_block"),
         ({"checkpoints": 99}, "number of blocks"),
-        ({"warmup": 1.5}, "share of training"),
+        ({"warmup": 1.5}, "warmup must be at most 1"),
         ({"style": -1.0}, "style must be at least 0"),
         ({"first_checkpoint": 20}, "first_checkpoint"),
         ({"last_checkpoint": 999}, "last_checkpoint"),

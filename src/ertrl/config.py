@@ -178,11 +178,8 @@ class CollectConfig:
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
                 f"steps_per_block ({self.steps_per_block})"
             )
-        if self.relabel_fraction > 1 or self.warmup > 1 or self.initial_temperature == 0:
-            raise ConfigError(
-                "relabel_fraction and warmup lie between 0 and 1, initial_temperature above 0; got "
-                f"{self.relabel_fraction}, {self.warmup} and {self.initial_temperature}"
-            )
+        if self.initial_temperature == 0:
+            raise ConfigError("initial_temperature must be above 0: its logarithm is learned")
         first, last = self._recording_range()
         if not 1 <= first <= last <= self.steps // self.steps_per_block:
             raise ConfigError(
@@ -222,6 +219,8 @@ MAY_BE_ZERO = {
     "last_checkpoint",
 }
 
+AT_MOST_ONE = {"discount", "tau", "warmup", "relabel_fraction"}
+
 
 def check_numbers(config: Any, where: str = "") -> None:
     """Sizes and counts are at least 1, rates and weights at least 0, all the way down."""
@@ -236,6 +235,8 @@ def check_numbers(config: Any, where: str = "") -> None:
             raise ConfigError(f"{path} must lie between 0 and 2^63 - 1, got {value}")
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and value < least:
             raise ConfigError(f"{path} must be at least {least}, got {value}")
+        elif f.name in AT_MOST_ONE and value > 1:
+            raise ConfigError(f"{path} must be at most 1, got {value}")
         elif isinstance(value, tuple) and any(isinstance(v, int) and v < 1 for v in value):
             raise ConfigError(f"{path} must hold numbers of at least 1, got {list(value)}")
 
