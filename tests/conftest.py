@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from ertrl.config import CollectConfig, TrainConfig, replace_from_json
+from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
 
 TINY_COLLECT = CollectConfig(
     hidden=(32, 32),
@@ -21,6 +21,19 @@ TINY_COLLECT = CollectConfig(
     reference_episodes=2,
     seed=7,
 )
+
+
+def options_of(config) -> list[str]:
+    """A collection's settings as words of the command line."""
+    words = []
+    for name, value in to_json(config).items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+            continue
+        values = value if isinstance(value, list) else [value]
+        words += [f"--{option}", *map(str, values)]
+    return words
 
 
 @pytest.fixture(scope="session")

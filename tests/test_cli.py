@@ -8,9 +8,8 @@ import time
 
 import pytest
 
-from conftest import TINY_COLLECT
+from conftest import TINY_COLLECT, options_of
 from ertrl.cli import COMMANDS, main
-from ertrl.config import to_json
 
 TINY_TRAIN = [
     "--updates",
@@ -32,18 +31,6 @@ TINY_TRAIN = [
     "--evaluation.episodes",
     "3",
 ]
-
-
-def tiny_collect_options() -> list[str]:
-    words = []
-    for name, value in to_json(TINY_COLLECT).items():
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-            continue
-        values = value if isinstance(value, list) else [value]
-        words += [f"--{option}", *map(str, values)]
-    return words
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -173,7 +160,7 @@ def test_list_names_all_parts_and_their_settings(capsys):
 def test_the_whole_way(capsys, tmp_path, monkeypatch):
     """collect -> train -> resume -> evaluate -> verify -> report, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    code, out, _ = run(capsys, "collect", "point-robot", *tiny_collect_options(), "--json")
+    code, out, _ = run(capsys, "collect", "point-robot", *options_of(TINY_COLLECT), "--json")
     assert code == 0
     collected = json.loads(out.splitlines()[-1])
     assert collected["tasks"] == 40

@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import TINY_COLLECT
+from conftest import TINY_COLLECT, options_of
 from ertrl import api, store
 from ertrl.collection import record
 from ertrl.collection.resume import RowSeal, unfinished_folder
-from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.errors import CorruptFileError, DataError, RunError
 from ertrl.types import Episodes
@@ -55,10 +54,7 @@ SMALL = {
 
 def start(family: str, out: Path, **changes) -> subprocess.Popen:
     config = dataclasses.replace(SMALL[family], **changes)
-    words = []
-    for name, value in to_json(config).items():
-        values = value if isinstance(value, list) else [value]
-        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    words = options_of(config)
     command = [sys.executable, "-c", PROGRAM, "collect", family, "--out", str(out)]
     return subprocess.Popen(
         [*command, "--threads", "1", "--progress", "json", *words],
