@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ertrl.config import EvaluationConfig, SamplingConfig
-from ertrl.evaluation.idaq import CANDIDATES, _least_like, idaq
+from ertrl.evaluation.idaq import CANDIDATES, EPISODES, _least_like, idaq
 from ertrl.evaluation.protocols import Trial
 from ertrl.types import Transitions
 from toys import DIMS, ToyFamily
@@ -69,7 +69,7 @@ def stub_dataset(goals):
 
 def play(goals, seed=0, **config):
     agent = Imitator()
-    settings = EvaluationConfig(**{"episodes": 8, "prior_episodes": 1, "repeats": 1} | config)
+    settings = EvaluationConfig(**{"episodes": 12, "prior_episodes": 1, "repeats": 1} | config)
     z0 = np.zeros(1, np.float32)
     trial = Trial("idaq", agent, GoalFamily(goals), stub_dataset(goals), settings, z0, seed)
     idaq(trial)
@@ -79,39 +79,38 @@ def play(goals, seed=0, **config):
 def test_the_last_episode_is_as_good_as_the_best_and_half_of_them_explore():
     goals = [0.61, -0.33, 0.05]
     result, played = play(goals)
-    assert len(played) == 8
+    assert len(played) == 12
     errors = np.square(played - goals)
     np.testing.assert_allclose(errors[-1], errors.min(axis=0), atol=1e-6)
     np.testing.assert_allclose(result.returns[:, 0], -HORIZON * errors.min(axis=0), atol=1e-4)
-    explored = played[:4]
+    explored = played[:6]
     assert np.isin(explored.round(3), GOALS.round(3)).all()
     for row in range(3):
-        assert len(set(explored[:, row].round(3))) == 4, "no training task is tried twice"
+        assert len(set(explored[:, row].round(3))) == 6, "no training task is tried twice"
     # Only the best exploration episode is context, so the inferred z is that episode's.
-    best = explored[errors[:4].argmin(axis=0), range(3)]
-    np.testing.assert_allclose(played[4], best, atol=1e-6)
+    best = explored[errors[:6].argmin(axis=0), range(3)]
+    np.testing.assert_allclose(played[6], best, atol=1e-6)
     np.testing.assert_array_equal(result.context_transitions[:, 0] % HORIZON, 0)
-    np.testing.assert_array_equal(result.interaction_steps, 8 * HORIZON)
+    np.testing.assert_array_equal(result.interaction_steps, 12 * HORIZON)
 
 
 def test_the_context_behind_the_reported_z_is_counted():
-    # 4 of 8 episodes explore; then z comes from the best of them, or from better ones since.
+    # 6 of 12 episodes explore; then z comes from the best of them, or from better ones since.
     result, played = play([0.61, -0.33, 0.05])
     errors = np.square(played - [0.61, -0.33, 0.05])
     for row in range(3):
         counts = result.curve_context[row, 0]
-        assert counts[:4].tolist() == [0] * 4, "a training task's code has none of its own"
-        assert counts[4] == HORIZON
-        winner = errors[:7, row].argmin()
-        assert counts[7] == counts[winner] == result.context_transitions[row, 0]
+        assert counts[:6].tolist() == [0] * 6, "a training task's code has none of its own"
+        assert counts[6] == HORIZON
+        winner = errors[:11, row].argmin()
+        assert counts[11] == counts[winner] == result.context_transitions[row, 0]
 
 
 def test_a_short_evaluation_is_prolonged():
     """Three episodes would leave nothing between trying and the last one."""
-    from ertrl.evaluation.idaq import EPISODES, with_enough_episodes
-
-    assert with_enough_episodes(EvaluationConfig(episodes=3)).episodes == EPISODES
-    assert with_enough_episodes(EvaluationConfig(episodes=20)).episodes == 20
+    result, played = play([0.61], episodes=3)
+    assert len(played) == EPISODES
+    assert result.interaction_steps.tolist() == [[EPISODES * HORIZON]]
 
 
 @pytest.mark.parametrize("row", range(3))

@@ -9,7 +9,7 @@ from ertrl.config import to_json
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.idaq import idaq, with_enough_episodes
+from ertrl.evaluation.idaq import idaq
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle, training_codes
 
 EVALUATION_SEED = 20_250
@@ -46,8 +46,7 @@ def evaluate_agent(
     measured = {}
 
     def trial_of(name: str) -> Trial:
-        own = with_enough_episodes(config) if name == "idaq" else config
-        return Trial(name, agent, family, dataset, own, z0, EVALUATION_SEED)
+        return Trial(name, agent, family, dataset, config, z0, EVALUATION_SEED)
 
     for name in protocols:
         trial = trial_of(name)

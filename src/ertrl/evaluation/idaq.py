@@ -6,11 +6,8 @@ with the highest return as its context, lets later episodes join only if they ar
 ends with the representation that scored best. Half of the evaluation goes into trying.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
-from ertrl.config import EvaluationConfig
 from ertrl.evaluation.protocols import Trial
 
 CANDIDATES = 5
@@ -20,13 +17,9 @@ EPISODES = 10
 protocols have. The evaluation records how many steps it took."""
 
 
-def with_enough_episodes(config: EvaluationConfig) -> EvaluationConfig:
-    """IDAQ's own budget, if the configured one is smaller."""
-    return replace(config, episodes=max(config.episodes, EPISODES))
-
-
 def idaq(trial: Trial) -> None:
     """Contexts from the agent's best own episodes, starting with training tasks' z."""
+    trial.prolong(EPISODES)
     known = trial.training_codes()
     exploration = trial.budget // 2
     n = len(trial.rows)

@@ -78,9 +78,8 @@ class Trial:
         self.agent, self.family, self.dataset, self.config = agent, family, dataset, config
         self.rows = [(task, r) for task in dataset.tasks for r in range(config.repeats)]
         self.parameters = np.stack([dataset.task(task).parameters for task, _ in self.rows])
-        self.budget = config.episodes * family.horizon
         self.inference_after = config.prior_episodes * family.horizon
-        self.buffer = ContextBuffer(len(self.rows), self.budget, dataset.dims)
+        self.buffer = ContextBuffer(len(self.rows), config.episodes * family.horizon, dataset.dims)
         self.z = np.tile(z0, (len(self.rows), 1))
         self.steps = np.zeros(len(self.rows), int)
         self.explored = np.zeros(len(self.rows), int)
@@ -88,9 +87,15 @@ class Trial:
         self.behind_z = np.zeros(len(self.rows), int)
         self._z_used = self.z.copy()
         self._first = np.full(len(self.rows), np.nan)
-        self._curve_returns = np.full((len(self.rows), config.episodes), np.nan)
-        self._curve_context = np.zeros((len(self.rows), config.episodes), int)
+        self.prolong(config.episodes)
         self._name, self.seed, self._round = name, seed, 0
+
+    def prolong(self, episodes: int) -> None:
+        """Before the first episode: last at least so many horizons."""
+        self.episodes = max(episodes, self.config.episodes)
+        self.budget = self.episodes * self.family.horizon
+        self._curve_returns = np.full((len(self.rows), self.episodes), np.nan)
+        self._curve_context = np.zeros((len(self.rows), self.episodes), int)
 
     def active(self) -> np.ndarray:
         """Rows that still have evaluation steps to go."""
@@ -188,8 +193,8 @@ class Trial:
             first_returns=first.reshape(shape),
             context_transitions=self._curve_context[:, -1].reshape(shape),
             interaction_steps=(self.steps + self.explored).reshape(shape),
-            curve_returns=curve.reshape(*shape, self.config.episodes),
-            curve_context=self._curve_context.reshape(*shape, self.config.episodes),
+            curve_returns=curve.reshape(*shape, self.episodes),
+            curve_context=self._curve_context.reshape(*shape, self.episodes),
             z=self._z_used.reshape(*shape, self._z_used.shape[1]),
         )
 
