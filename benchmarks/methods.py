@@ -36,15 +36,10 @@ EXTRA = {
         Contender("focal", "brac"),
     ),
 }
-SETTINGS = {"cheetah-vel": {"evaluate_every": 5000}}
-"""Simulating 40 tasks takes longer than 2,500 updates there."""
-
-
 def main(families: list[str], seeds: int, settings: dict, variants: bool) -> None:
     for family in families:
-        common = {**SETTINGS.get(family, {}), **settings}
         contenders = [
-            contender._replace(settings={**common, **contender.settings})
+            contender._replace(settings={**settings, **contender.settings})
             for contender in (*map(Contender, METHODS), *(EXTRA[family] if variants else ()))
         ]
         made = compare(family, contenders, range(seeds), WORK / family)
