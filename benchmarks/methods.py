@@ -36,6 +36,8 @@ EXTRA = {
         Contender("focal", "brac"),
     ),
 }
+
+
 def main(families: list[str], seeds: int, settings: dict, variants: bool) -> None:
     for family in families:
         contenders = [

@@ -10,16 +10,18 @@ import sys
 import warnings
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
 from conftest import TINY_COLLECT, options_of
 from ertrl import api, store
-from ertrl.collection import record
-from ertrl.collection.resume import RowSeal, unfinished_folder
+from ertrl.collection import record, resume, sac
+from ertrl.collection.resume import RowSeal, Savepoint, Savepoints, unfinished_folder
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.errors import CorruptFileError, DataError, RunError
-from ertrl.types import Episodes
+from ertrl.types import Dims, Episodes
 from toys import ToyFamily
 
 PROGRAM = """
@@ -186,7 +188,7 @@ def test_other_threads_are_warned_of(stopped, monkeypatch):
 
 def test_stale_temporary_files_are_swept(stopped, uninterrupted):
     folder = unfinished_folder(stopped)
-    (folder / ".00000005.actor.123.tmp").write_bytes(b"half")
+    (folder / ".00000005.part0.123.tmp").write_bytes(b"half")
     (stopped.with_name(".d.partial") / ".manifest.json.123.tmp").write_bytes(b"half")
     again(stopped)
     assert content(stopped) == uninterrupted("point-robot")
@@ -201,7 +203,7 @@ def test_stale_temporary_files_are_swept(stopped, uninterrupted):
 @pytest.mark.parametrize(
     "victim",
     [
-        ".d.collecting/00000005.critic_opt",
+        ".d.collecting/00000005.part0",
         ".d.collecting/00000005.loop",
         ".d.collecting/00000005.json",
         ".d.collecting/collection.json",
@@ -231,7 +233,7 @@ def test_killed_before_the_first_savepoint_starts_anew(tmp_path, uninterrupted):
     folder = unfinished_folder(tmp_path / "d")
     (folder / "replay").mkdir(parents=True)
     (folder / "replay" / "action.npy").write_bytes(b"half a header")
-    (folder / "00000005.actor").write_bytes(b"no description, so it does not count")
+    (folder / "00000005.part0").write_bytes(b"no description, so it does not count")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again(tmp_path / "d")
@@ -279,3 +281,15 @@ def test_row_seal_notices_a_changed_row(tmp_path):
     rows[1, 1, 2] += 1
     with pytest.raises(CorruptFileError, match="start anew"):
         RowSeal(lambda task: [rows[task]], 2).verify(sealed, tmp_path)
+
+
+def test_a_large_state_is_saved_in_portions(tmp_path, monkeypatch):
+    config = SMALL["point-robot"]
+    states = [sac.init(config, Dims(2, 2), 2, jax.random.key(seed)) for seed in (0, 1)]
+    monkeypatch.setattr(resume, "PORTION_BYTES", 3000)
+    with Savepoints(tmp_path / "d", {"family": "point-robot"}) as savepoints:
+        savepoints.save(Savepoint(7, {"block": np.array(7)}, {}), states[0])
+        portions = sorted(savepoints.folder.glob("00000007.part*"))
+        read = savepoints.load_state(7, states[1])
+    assert len(portions) > 3
+    assert eqx.tree_equal(read, states[0])

@@ -56,8 +56,13 @@ def test_sac_learns_every_task(family, policy):
     assert reward.min() > -16
 
 
-def test_warmup_raises_the_step_size_from_zero():
-    config = dataclasses.replace(TINY_COLLECT, steps_per_block=1, updates_per_step=1, warmup=1.0)
+@pytest.mark.parametrize(
+    ("change", "shares"), [({"warmup": 1.0}, [0, 1 / 4]), ({"decay": 1.0}, [1, 3 / 4])]
+)
+def test_the_step_size_rises_from_zero_or_falls_to_it(change, shares):
+    config = dataclasses.replace(
+        TINY_COLLECT, steps=4, steps_per_block=1, updates_per_step=1, checkpoints=1, **change
+    )
     collector = Collector(make_family("point-robot"), config)
     moved, last = [], np.asarray(collector.state.actor.net.weights[-1])
     for _, _ in zip(range(2), collector.train(), strict=False):
@@ -65,8 +70,7 @@ def test_warmup_raises_the_step_size_from_zero():
         moved.append(np.abs(now - last).max())
         last = now
     # Adam's first steps are as long as the step size.
-    second = config.learning_rate / config.steps
-    np.testing.assert_allclose(moved, [0, second], rtol=0.05, atol=1e-9)
+    np.testing.assert_allclose(np.divide(moved, config.learning_rate), shares, rtol=0.05, atol=1e-6)
 
 
 def test_the_paper_records_every_50000_steps_from_100000_to_950000():

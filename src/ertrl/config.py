@@ -131,6 +131,8 @@ class CollectConfig:
     """Adam step size of actor, critics and temperature."""
     warmup: float = 0.0
     """Share of training over which that step size rises from 0; gives poor policies more room."""
+    decay: float = 0.0
+    """Share of training, at its end, over which that step size falls to 0; steadies the expert."""
     batch_size: int = 512
     """Transitions per update (per task, if policies are independent)."""
     discount: float = 0.99
@@ -219,7 +221,7 @@ MAY_BE_ZERO = {
     "last_checkpoint",
 }
 
-AT_MOST_ONE = {"discount", "tau", "warmup", "relabel_fraction"}
+AT_MOST_ONE = {"discount", "tau", "warmup", "decay", "relabel_fraction"}
 
 
 def check_numbers(config: Any, where: str = "") -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ertrl import rng
 from ertrl.collection.collector import Collector
-from ertrl.collection.needs import describe_needs, free_bytes, needs, readable, state_bytes
+from ertrl.collection.needs import array_bytes, describe_needs, free_bytes, needs, readable
 from ertrl.config import CollectConfig
 from ertrl.envs import Family
 from ertrl.provenance import provenance
@@ -50,7 +50,7 @@ def estimate(
     groups = collector.policies.groups
     per_recording = _recording_seconds(collector, config.episodes_per_checkpoint)
     # One copy of the policies is part of what this process holds already.
-    memory = _peak_memory() + sum(wanted["memory"].values()) - state_bytes(family, config)
+    memory = _peak_memory() + sum(wanted["memory"].values()) - sum(array_bytes(family, config))
     del collector
     alternatives = _alternatives(family, config, per_block, seconds)
     per_episode = per_recording / config.episodes_per_checkpoint

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 
 from ertrl.collection.policies import POLICIES
+from ertrl.collection.resume import PORTION_BYTES
 from ertrl.config import CollectConfig
 from ertrl.data import layout
 from ertrl.envs import Family
@@ -15,14 +16,11 @@ from ertrl.errors import DataError
 MARGIN = 64 * 2**20
 """Left free on the disk: manifests, logs, the rounding of files to blocks."""
 
-POLICY_COPIES = 2.1
-"""SAC's state, and three times its largest part while a savepoint is read or written."""
 
-
-def state_bytes(family: Family, config: CollectConfig) -> int:
-    """Networks, targets and optimisers of all behaviour policies."""
+def array_bytes(family: Family, config: CollectConfig) -> list[int]:
+    """Networks, targets and optimisers of all behaviour policies, array by array."""
     shapes = jax.eval_shape(POLICIES[config.policy](family, config).init, jax.random.key(0))
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
+    return [x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)]
 
 
 def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
@@ -30,7 +28,8 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
     tasks, sizes = family.n_tasks, (family.observation_dim, family.action_dim)
     row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
     episodes = config.checkpoints * config.episodes_per_checkpoint
-    state = state_bytes(family, config)
+    arrays = array_bytes(family, config)
+    state = sum(arrays)
 
     def dataset_bytes(episodes: int) -> int:
         shapes = {f: layout.shape_of(f, episodes, family.horizon, *sizes) for f in layout.FIELDS}
@@ -48,7 +47,8 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
             "savepoints (while collecting)": 2 * state,
         },
         "memory": {
-            "policies": int(POLICY_COPIES * state),
+            # Three times what is read or written at once comes on top at a savepoint.
+            "policies": state + 3 * max(min(state, PORTION_BYTES), *arrays),
             # Gathered, then copied to the device.
             "batches of a block": 2 * updates * policies * config.batch_size * row,
             "episodes being recorded": dataset_bytes(at_once),

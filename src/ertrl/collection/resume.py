@@ -2,7 +2,7 @@
 
     data/.point-robot.collecting/
       collection.json        what is being collected, sealed
-      00000120.actor ...     SAC after 120 blocks, part by part, safetensors
+      00000120.part0 ...     SAC after 120 blocks, in portions, safetensors
       00000120.loop          simulations and counters at that moment, safetensors
       00000120.json          description with the checksums of all of it, sealed; written last
       replay/*.npy           append-only
@@ -31,6 +31,9 @@ from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
 
 KIND = "ertrl-savepoint"
+
+PORTION_BYTES = 2**27
+"""Written and read at once, unless a single array is larger; memory holds about three copies."""
 
 
 class RowSeal:
@@ -171,18 +174,25 @@ class Savepoints:
         return Savepoint(block, store.arrays_from_bytes(store.read_bytes(loop), loop), facts)
 
     def load_state(self, block: int, state: SacState) -> SacState:
-        """Fill SAC's state, part by part: all of it twice may not fit into memory."""
-        for name in state._fields:
-            file = self.folder / f"{block:08d}.{name}"
-            part = store.tree_from_bytes(store.read_bytes(file), {name: getattr(state, name)}, file)
-            # A copy, because memory that is read from a file must not be donated.
-            state = state._replace(**jax.tree.map(jnp.copy, part))
-        return state
+        """Fill SAC's state, portion by portion: all of it twice may not fit into memory."""
+        arrays, structure = jax.tree.flatten(state)
+        for name, positions in _portions(arrays):
+            file = self.folder / f"{block:08d}{name}"
+            like = [arrays[i] for i in positions]
+            filled = store.tree_from_bytes(store.read_bytes(file), like, file)
+            for i, array in zip(positions, filled, strict=True):
+                # A copy, because memory that is read from a file must not be donated.
+                arrays[i] = jnp.copy(array)
+        return jax.tree.unflatten(structure, arrays)
 
     def save(self, point: Savepoint, state: SacState) -> None:
         """Write it, then drop the older one. It counts from its description on."""
         stem = self.folder / f"{point.block:08d}"
-        parts = ((f".{name}", store.tree_to_bytes({name: x})) for name, x in _parts(state))
+        arrays = jax.tree.leaves(state)
+        parts = (
+            (name, store.tree_to_bytes([arrays[i] for i in positions]))
+            for name, positions in _portions(arrays)
+        )
         files = {}
         for suffix, blob in chain(parts, [(".loop", store.arrays_to_bytes(point.loop))]):
             store.write_bytes(stem.with_suffix(suffix), blob)
@@ -198,8 +208,16 @@ class Savepoints:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _parts(state: SacState) -> Iterator[tuple[str, Any]]:
-    return zip(state._fields, state, strict=True)
+def _portions(arrays: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
+    """Positions of arrays that go into one file, and its suffix."""
+    portions, size = [[]], 0
+    for i, array in enumerate(arrays):
+        if portions[-1] and size + array.nbytes > PORTION_BYTES:
+            portions.append([])
+            size = 0
+        portions[-1].append(i)
+        size += array.nbytes
+    return ((f".part{k}", positions) for k, positions in enumerate(portions))
 
 
 def _difference(there: Any, here: Any) -> str:

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.config import CollectConfig
@@ -22,10 +22,16 @@ LOG_STD_RANGE = (-5.0, 2.0)
 
 
 def _adam(config: CollectConfig) -> optax.GradientTransformation:
-    warmup = round(config.warmup * config.steps * config.updates_per_step)
-    if not warmup:
-        return optax.adam(config.learning_rate)
-    return optax.adam(optax.linear_schedule(0.0, config.learning_rate, warmup))
+    updates = config.steps * config.updates_per_step
+    warmup, decay = (round(share * updates) for share in (config.warmup, config.decay))
+
+    def step_size(update: ArrayLike) -> ArrayLike:
+        update = jnp.asarray(update)
+        up = update / warmup if warmup else 1.0
+        down = (updates - update) / decay if decay else 1.0
+        return config.learning_rate * jnp.clip(jnp.minimum(up, down), 0.0, 1.0)
+
+    return optax.adam(step_size if warmup or decay else config.learning_rate)
 
 
 class SacState(NamedTuple):
