@@ -20,13 +20,17 @@ def data(tmp_path_factory):
         return api.collect("point-robot", shared / "point-robot", progress="none")
 
 
-@pytest.mark.parametrize("method", ["er-trl", "focal"])
-def test_adapts_to_held_out_tasks(method, data, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "online"),
+    # Nothing in OfflinePEARL counters the shift of context, and on this family it shows.
+    [("er-trl", 55), ("focal", 55), ("csro", 50), ("unicorn", 50), ("offline-pearl", 0)],
+)
+def test_adapts_to_held_out_tasks(method, online, data, tmp_path):
     run = api.train(method, data, seed=3, out=tmp_path, progress="none")
     scores = summarise(run.evaluation())
     assert scores["offline/train"] > 85
     assert scores["offline/test-id"] > 85
-    assert scores["online/test-id"] > 55
+    assert scores["online/test-id"] > online
     # What one policy for all tasks could reach at best: it infers the task, clearly.
     held_out = [data.task(t) for t in data.group("test-id")]
     logged = np.mean([t.returns.mean() for t in held_out])
