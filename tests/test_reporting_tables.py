@@ -90,6 +90,11 @@ def test_nothing_evaluated_is_an_error(tmp_path):
         gather([fake_run(tmp_path, steps=())])
 
 
+def test_runs_on_logs_have_nothing_to_report(tmp_path):
+    with pytest.raises(ReportError, match="my-logs are logs without a simulator"):
+        gather([fake_run(tmp_path, steps=(), family="my-logs")])
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

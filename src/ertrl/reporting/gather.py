@@ -15,7 +15,7 @@ import numpy as np
 
 from ertrl.config import fingerprint
 from ertrl.data import Dataset
-from ertrl.envs.family import GROUPS
+from ertrl.envs import GROUPS, family_names
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS, mean_of_measured, missing_repeats, normalise
 from ertrl.reporting.naming import identity, names
@@ -274,6 +274,11 @@ def style_of(dataset: Dataset) -> float:
 
 def _family(name: str, members: list[SeedRun]) -> FamilyResults:
     evaluated = [m for m in members if m.evaluations]
+    if not evaluated and members[0].run.family not in family_names():
+        raise ReportError(
+            f"{name} are logs without a simulator, so runs on them have no returns to report; "
+            "use their agents with `ertrl.load_agent`"
+        )
     if not evaluated:
         raise ReportError(
             f"no run of {name} has an evaluation yet; train further, or run "
