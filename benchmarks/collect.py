@@ -3,14 +3,16 @@
     .venv/bin/python benchmarks/collect.py cheetah-vel hopper-mass ...    # all if none is named
 
 Collects into build/collect (killed, it goes on where it was) and keeps what a collection took and
-reached in results/collect/FAMILY.json. The clock runs while other programs do: leave the machine
-alone.
+reached in results/collect/FAMILY.json, with a table and a picture of all families there. The clock
+runs while other programs do: leave the machine alone.
 """
 
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from ertrl import api, store
@@ -56,15 +58,59 @@ def facts(dataset: Dataset) -> dict:
     }
 
 
+def table(collections: dict[str, dict[str, Any]]) -> str:
+    """What every collection took and reached, in Markdown."""
+    head = ("family", "minutes", "updates", "env steps", "training tasks", "held-out", "OOD")
+    lines = [(*head, "wanted")]
+    for family, found in collections.items():
+        returns = found["deterministic_return"]
+        lines.append(
+            (
+                family,
+                f"{found['minutes']:.1f}",
+                f"{found['updates']:,}",
+                f"{found['env_steps']:,}",
+                *(f"{returns[group]:.0f}" for group in ("train", "test-id", "test-ood")),
+                "{deterministic_return} in {minutes}".format(**found["target"]),
+            )
+        )
+    lines.insert(1, ("---",) * len(lines[0]))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def draw(collections: dict[str, dict[str, Any]], path: Path) -> None:
+    """Return of the recorded (stochastic) episodes of training tasks against time."""
+    figure, axes = plt.subplots(2, 4, figsize=(11, 4.6), layout="constrained")
+    for axis in axes.flat[len(collections) :]:
+        axis.axis("off")
+    for axis, (family, found) in zip(axes.flat, collections.items(), strict=False):
+        minutes = [point["seconds"] / 60 for point in found["curve"]]
+        axis.plot(minutes, [point["train"] for point in found["curve"]], ".-", color="#0b6e99")
+        axis.axhline(found["target"]["deterministic_return"], color="#888", ls="--", lw=1)
+        axis.set_title(family, fontsize=10)
+        axis.set_xlim(left=0)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel("minutes", fontsize=10)
+    figure.supylabel("return of recorded episodes", fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
 def main(families: list[str]) -> None:
     for family in families:
-        dataset = api.collect(family, WORK / family)
-        found = facts(dataset)
+        found = facts(api.collect(family, WORK / family))
         store.write_json(KEEP / f"{family}.json", found)
         print(
             f"{family}: {found['deterministic_return']['train']:.1f} in {found['minutes']:.1f} min "
-            f"(wanted {found['target']['deterministic_return']} in {found['target']['minutes']})"
+            f"(wanted {found['target']['deterministic_return']} in {found['target']['minutes']})",
+            flush=True,
         )
+    kept = {f: KEEP / f"{f}.json" for f in TARGETS}
+    collections = {
+        f: store.read_json(path, "ertrl-collection") for f, path in kept.items() if path.exists()
+    }
+    store.write_bytes(KEEP / "summary.md", table(collections).encode())
+    draw(collections, KEEP / "curves.png")
 
 
 if __name__ == "__main__":
