@@ -105,8 +105,8 @@ def projections(
             panel.set_yticks([])
             panel.set_aspect("equal", adjustable="datalim")
         share = 100 * sum(projection["pca_share"])
-        axes[0, column].set_title(f"{label}, PCA ({share:.0f}% of variance)")
-        axes[1, column].set_title(f"{label}, t-SNE")
+        axes[0, column].set_title(f"{label}\nPCA, {share:.0f}% of variance")
+        axes[1, column].set_title("t-SNE")
     bar = figure.colorbar(
         ScalarMappable(scale, colours), ax=axes.ravel().tolist(), shrink=0.7, aspect=30, pad=0.02
     )
