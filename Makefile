@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format type check bench results results-cheetah lock build clean
+.PHONY: help setup demo test test-slow lint format type check bench results results-cheetah results-style results-collect report lock build clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 18
 
 setup: $(READY)  ## make .venv with the exact versions of requirements.lock
 
@@ -47,8 +47,18 @@ bench: $(READY)  ## measure updates/s and the fraction of this machine's matrix-
 results: $(READY)  ## make results/ again: all methods on Point-Robot, three seeds, about 20 minutes
 	$(BIN)/python benchmarks/methods.py
 
-results-cheetah: $(READY)  ## all methods on Cheetah-Vel, with and without next states, about two hours
+results-cheetah: $(READY)  ## all methods on Cheetah-Vel, with and without next states, about an hour
 	$(BIN)/python benchmarks/methods.py cheetah-vel
+
+results-style: $(READY)  ## dose and response: ER-TRL against FOCAL as collectors differ more and more
+	$(BIN)/python benchmarks/style.py point-robot
+	$(BIN)/python benchmarks/style.py cheetah-vel
+
+results-collect: $(READY)  ## behaviour data of all MuJoCo families, about two hours
+	$(BIN)/python benchmarks/collect.py
+
+report: $(READY)  ## one report over all methods on Point-Robot and Cheetah-Vel, with pictures of it
+	$(BIN)/python benchmarks/report.py
 
 lock: $(READY)  ## refresh requirements.lock from pyproject.toml
 	$(BIN)/pip install --quiet uv

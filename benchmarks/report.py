@@ -55,6 +55,7 @@ def photograph(page: Path, folder: Path) -> None:
         opened = playwright.chromium.launch(executable_path=browser, chromium_sandbox=False)
         view = opened.new_page(viewport={"width": 1200, "height": 900})
         view.goto(page.as_uri())
+        view.add_style_tag(content="nav { display: none !important; }")  # it floats over sections
         for name in SECTIONS:
             shot = view.locator(f"section#{name}").screenshot()
             Image.open(io.BytesIO(shot)).quantize(64).save(folder / f"{name}.png", optimize=True)
