@@ -8,7 +8,7 @@ import pytest
 
 from conftest import TINY_COLLECT
 from ertrl.collection import Collector, collect
-from ertrl.collection.replay import Replay
+from ertrl.collection.replay import Lookahead, Replay
 from ertrl.config import CollectConfig
 from ertrl.data import Dataset
 from ertrl.envs import Step, make_family
@@ -170,6 +170,48 @@ def test_dynamics_are_never_relabelled():
     replay.add(np.array([0, 1]), outcome, np.zeros((2, 1)), step)
     batch, _ = replay.relabelled(seed=0, block=0, shape=(100, 8), fraction=1.0)
     assert set(batch.reward.ravel()) == {1.0, 30.0}
+
+
+def test_n_step_returns_end_where_the_simulation_does():
+    """Two simulations of each task; one is restarted after two steps, one terminates after two."""
+    family = TwoTasks()
+    replay = Replay(family, 8, lookahead=Lookahead(steps=3, stride=2, discount=0.5))
+    task, state = np.array([0, 0, 1, 1]), np.array([10.0, 20.0, 30.0, 40.0])
+    for t in range(4):
+        after = state + 1
+        ends = np.array([False, False, False, t == 1])
+        step = Step(after[:, None], np.full((4, 1), 1.0 + t), ends, np.zeros(4, bool))
+        replay.add(task, state[:, None], np.zeros((4, 1)), step)
+        state = np.where([False, t == 1, False, t == 1], [0, 50, 0, 60], after)
+    batch = replay.own(seed=0, block=0, shape=(200, 8), tasks=[0, 1])
+    rows = zip(*(x[..., 0] if x.ndim > 3 else x for x in batch), strict=True)
+    found = {
+        (float(s), float(r), float(s2), float(end))
+        for b in rows
+        for s, _, r, s2, end in zip(*(x.ravel() for x in b), strict=True)
+    }
+    assert found == {
+        # Undisturbed: rewards 1 to 4, three of them at a time while there are three.
+        (10, 1 + 2 / 2 + 3 / 4, 13, 0.75),
+        (11, 2 + 3 / 2 + 4 / 4, 14, 0.75),
+        (12, 3 + 4 / 2, 14, 0.5),
+        (13, 4, 14, 0),
+        # Restarted after the second step without having ended: the critic takes over there.
+        (20, 1 + 2 / 2, 22, 0.5),
+        (21, 2, 22, 0),
+        (50, 3 + 4 / 2, 52, 0.5),
+        (51, 4, 52, 0),
+        # The other task's rewards are ten times as large.
+        (30, 17.5 + 10, 33, 0.75),
+        (31, 45, 34, 0.75),
+        (32, 50, 34, 0.5),
+        (33, 40, 34, 0),
+        # Terminated: nothing comes after.
+        (40, 20, 42, 1),
+        (41, 20, 42, 1),
+        (60, 50, 62, 0.5),
+        (61, 40, 62, 0),
+    }
 
 
 def test_an_existing_dataset_is_not_overwritten(tiny_dataset):

@@ -137,6 +137,9 @@ class CollectConfig:
     """Transitions per update (per task, if policies are independent)."""
     discount: float = 0.99
     """gamma."""
+    n_step: int = 1
+    """Rewards summed before the critic takes over: more learn faster, from somewhat wrong targets
+    (actions in between are the behaviour's, their entropy does not count)."""
     tau: float = 0.005
     """Step of the target critics towards the critics."""
     initial_temperature: float = 0.1

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.policies import POLICIES
-from ertrl.collection.replay import Replay
+from ertrl.collection.replay import Lookahead, Replay
 from ertrl.collection.style import style_bonus
 from ertrl.config import CollectConfig
 from ertrl.envs import Family, rollout
@@ -40,6 +40,7 @@ class Collector:
             config.simulations_per_task * (config.random_steps + config.steps),
             folder,
             style_bonus(family, config),
+            Lookahead(config.n_step, config.simulations_per_task, config.discount),
         )
         self._tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
         self._block = 0

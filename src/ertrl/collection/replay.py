@@ -2,13 +2,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ertrl import rng, store
 from ertrl.envs.family import Family, Step
 from ertrl.types import Transitions
+
+Place = tuple[np.ndarray, np.ndarray]
+"""Tasks and rows."""
+
+
+class Lookahead(NamedTuple):
+    """How far rewards are summed before the critic takes over."""
+
+    steps: int = 1
+    stride: int = 1
+    """Simulations per task: a simulation's next row comes so many rows later."""
+    discount: float = 1.0
 
 
 class Replay:
@@ -25,9 +37,11 @@ class Replay:
         capacity_per_task: int,
         folder: Path | None = None,
         bonus: np.ndarray | None = None,
+        lookahead: Lookahead = Lookahead(),  # noqa: B008
     ):
         """Preallocate; the capacity is known beforehand. `bonus` weighs actions, [tasks, A]."""
-        self._family, self._folder, self._bonus = family, folder, bonus
+        self._family, self._folder = family, folder
+        self._bonus, self._lookahead = bonus, lookahead
         self._count = np.zeros(family.n_tasks, int)
         self._capacity = capacity_per_task
         self._shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {
@@ -131,17 +145,40 @@ class Replay:
         rewarded_by: np.ndarray | None = None,
     ) -> Transitions:
         rewarded_by = collected_by if rewarded_by is None else rewarded_by
-        place = collected_by, draw.integers(self._count[collected_by])
-        action = self._arrays["action"][place]
-        reward = self._family.reward(
-            self._arrays["outcome"][place], action, self._family.parameters[rewarded_by]
-        )
-        if self._bonus is not None:
-            reward = reward + (self._bonus[rewarded_by] * action).sum(axis=-1)
+        first = last = collected_by, draw.integers(self._count[collected_by])
+        reward, weight = self._reward(first, rewarded_by), np.ones(collected_by.shape)
+        for _ in range(self._lookahead.steps - 1):
+            after, goes_on = self._after(last)
+            weight = np.where(goes_on, self._lookahead.discount * weight, weight)
+            reward = reward + np.where(goes_on, weight * self._reward(after, rewarded_by), 0.0)
+            last = collected_by, np.where(goes_on, after[1], last[1])
+        # What follows has weight discount (1 - terminated): steps in between count as an end that
+        # is so much more probable.
+        terminated = 1 - weight * (1 - self._arrays["terminated"][last])
         return Transitions(
-            observation=self._arrays["observation"][place],
-            action=action,
+            observation=self._arrays["observation"][first],
+            action=self._arrays["action"][first],
             reward=reward.astype(np.float32),
-            next_observation=self._arrays["next_observation"][place],
-            terminated=self._arrays["terminated"][place],
+            next_observation=self._arrays["next_observation"][last],
+            terminated=terminated.astype(np.float32),
         )
+
+    def _reward(self, place: Place, rewarded_by: np.ndarray) -> np.ndarray:
+        action, outcome = self._arrays["action"][place], self._arrays["outcome"][place]
+        reward = self._family.reward(outcome, action, self._family.parameters[rewarded_by])
+        return (
+            reward
+            if self._bonus is None
+            else reward + (self._bonus[rewarded_by] * action).sum(axis=-1)
+        )
+
+    def _after(self, place: Place) -> tuple[Place, np.ndarray]:
+        """The next rows of the same simulations, and whether they continue these.
+
+        Whatever interrupts a simulation, a restart or a row that was left out, shows in states.
+        """
+        task, row = place
+        exists = row + self._lookahead.stride < self._count[task]
+        after = task, np.where(exists, row + self._lookahead.stride, row)
+        same = self._arrays["next_observation"][place] == self._arrays["observation"][after]
+        return after, exists & same.all(axis=-1) & (self._arrays["terminated"][place] == 0)
