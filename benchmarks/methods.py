@@ -27,7 +27,7 @@ SWITCHES = (
     Contender("offline-pearl", settings={"method": {"probabilistic": True}}),
     Contender("focal", "brac"),
 )
-NEXT_STATES = {"method": {"encoder": {"next_observation": True}}}
+NEXT_STATES = {"method": {"encoder": {"next_observation": True}}, "evaluate_every": 5000}
 EXTRA = {
     "point-robot": SWITCHES,
     "point-robot-wind": SWITCHES,
