@@ -24,7 +24,6 @@ from ertrl.training import Run
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build" / "style", ROOT / "results" / "style"
 STRENGTHS = {"point-robot": (0.0, 0.25, 0.5, 1.0), "cheetah-vel": (0.0, 0.5, 1.0)}
-SETTINGS = {"point-robot": {"evaluate_every": 6000}, "cheetah-vel": {"evaluate_every": 5000}}
 METHODS, SEEDS = ("er-trl", "focal"), range(3)
 
 
@@ -39,7 +38,7 @@ def main(family: str) -> None:
         for seed in SEEDS:
             for method in METHODS:
                 learner, train = train_config(profile, family, method)
-                train = replace_from_json(train, {**SETTINGS[family], "seed": seed})
+                train = replace_from_json(train, {"seed": seed})
                 run = Run.create(out / "runs", dataset, method, learner, train, profile)
                 runs.append(run.path)
                 jobs.append(training_job(run, dataset, out / "logs"))
