@@ -13,6 +13,7 @@ from ertrl import losses
 from ertrl.config import TrainConfig, replace_from_json
 from ertrl.envs import rollout
 from ertrl.learners import get_learner
+from ertrl.reporting.paper import paper_results
 from ertrl.training import Run
 from ertrl.training.update import init, make_chunk, run_key
 
@@ -112,8 +113,18 @@ def test_the_readmes_numbers_come_from_the_results():
     import json
 
     readme = (ROOT / "README.md").read_text()
-    table = (ROOT / "results" / "point-robot" / "summary.md").read_text().split("\n\n")[0]
-    assert table in readme
+    results = json.loads((ROOT / "results" / "cheetah-vel" / "results.json").read_text())
+    paper = paper_results()["normalised"]
+    for variant in results["families"]["cheetah-vel"]["variants"]:
+        cells = [variant["label"]]
+        for group, theirs in (("train", "ID"), ("test-id", None), ("test-ood", "OOD")):
+            for protocol in ("offline", "online", "non-prior"):
+                ours = [r["protocols"][protocol]["normalised"]["mean"] for r in variant["runs"]]
+                cells.append(f"{np.mean([mean[group] for mean in ours]):.1f}")
+                if theirs:
+                    printed = paper[theirs][protocol]["cheetah-vel"][variant["method"]][0]
+                    cells[-1] += f" ({printed:.1f})"
+        assert f"| {' | '.join(cells)} |" in readme
     train = json.loads((ROOT / "results" / "bench" / "train.json").read_text())
     assert f"{train['methods']['er-trl']['fraction_of_peak']:.2f} of the machine" in readme
     families = json.loads((ROOT / "results" / "bench" / "env.json").read_text())["families"]
