@@ -41,6 +41,8 @@ SMALL = {
     # Falls, so that simulations restart at different times.
     "hopper-mass": dataclasses.replace(
         TINY_COLLECT,
+        n_step=3,
+        decay=0.5,
         hidden=(16, 16),
         batch_size=32,
         steps=60,
@@ -293,3 +295,4 @@ def test_a_large_state_is_saved_in_portions(tmp_path, monkeypatch):
         read = savepoints.load_state(7, states[1])
     assert len(portions) > 3
     assert eqx.tree_equal(read, states[0])
+    assert all(x.is_deleted() for x in jax.tree.leaves(states[1])), "never all of it twice"

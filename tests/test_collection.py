@@ -3,11 +3,12 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from conftest import TINY_COLLECT
-from ertrl.collection import Collector, collect
+from ertrl.collection import Collector, collect, sac
 from ertrl.collection.replay import Lookahead, Replay
 from ertrl.config import CollectConfig
 from ertrl.data import Dataset
@@ -57,20 +58,25 @@ def test_sac_learns_every_task(family, policy):
 
 
 @pytest.mark.parametrize(
-    ("change", "shares"), [({"warmup": 1.0}, [0, 1 / 4]), ({"decay": 1.0}, [1, 3 / 4])]
+    ("change", "shares"),
+    [
+        ({"warmup": 1.0}, [0, 1 / 4, 1 / 2, 3 / 4]),
+        ({"decay": 1.0}, [1, 3 / 4, 1 / 2, 1 / 4]),
+        ({"decay": 0.5}, [1, 1, 1, 1 / 2]),
+        ({"warmup": 0.5, "decay": 0.5}, [0, 1 / 2, 1, 1 / 2]),
+    ],
 )
 def test_the_step_size_rises_from_zero_or_falls_to_it(change, shares):
     config = dataclasses.replace(
         TINY_COLLECT, steps=4, steps_per_block=1, updates_per_step=1, checkpoints=1, **change
     )
-    collector = Collector(make_family("point-robot"), config)
-    moved, last = [], np.asarray(collector.state.actor.net.weights[-1])
-    for _, _ in zip(range(2), collector.train(), strict=False):
-        now = np.asarray(collector.state.actor.net.weights[-1])
-        moved.append(np.abs(now - last).max())
-        last = now
-    # Adam's first steps are as long as the step size.
-    np.testing.assert_allclose(np.divide(moved, config.learning_rate), shares, rtol=0.05, atol=1e-6)
+    # Adam's steps are as long as the step size, if all gradients are the same.
+    adam, weight = sac.adam(config), jnp.zeros(1)
+    state, moved = adam.init(weight), []
+    for _ in shares:
+        step, state = adam.update(jnp.ones(1), state)
+        moved.append(-step.item() / config.learning_rate)
+    np.testing.assert_allclose(moved, shares, rtol=1e-4, atol=1e-6)
 
 
 def test_the_paper_records_every_50000_steps_from_100000_to_950000():
@@ -211,6 +217,25 @@ def test_n_step_returns_end_where_the_simulation_does():
         (41, 20, 42, 1),
         (60, 50, 62, 0.5),
         (61, 40, 62, 0),
+    }
+
+
+def test_n_step_returns_do_not_follow_another_tasks_policy_or_a_gap():
+    family = TwoTasks()
+    replay = Replay(family, 3, lookahead=Lookahead(steps=2, stride=1, discount=0.5))
+    task, state = np.array([0, 1]), np.array([10.0, 20.0])
+    for t in range(3):
+        diverged = np.array([False, t == 1])
+        step = Step((state + 1)[:, None], np.ones((2, 1)), np.zeros(2, bool), diverged)
+        replay.add(task, state[:, None], np.zeros((2, 1)), step)
+        state = state + 1
+    batch, by = replay.relabelled(seed=0, block=0, shape=(100, 8), fraction=0.5)
+    found = set(zip(batch.observation.ravel(), by.ravel(), batch.reward.ravel(), strict=True))
+    assert found == {
+        *((10, 0, 1.5), (11, 0, 1.5), (12, 0, 1)),
+        *((10, 1, 10), (11, 1, 10), (12, 1, 10)),
+        # The row between these two diverged and is not there.
+        *((20, 1, 10), (22, 1, 10), (20, 0, 1), (22, 0, 1)),
     }
 
 

@@ -30,10 +30,10 @@ class Collector:
         config.validate()
         self.family, self.config = family, config
         self.policies = policies = POLICIES[config.policy](family, config)
+        state = policies.init(rng.key(config.seed, "sac-init"))
         # A buffer that is donated must not be two parts of the state at once.
-        self.state: sac.SacState = jax.tree.map(
-            jnp.copy, policies.init(rng.key(config.seed, "sac-init"))
-        )
+        target = jax.tree.map(jnp.copy, state.target_critic)
+        self.state: sac.SacState = state._replace(target_critic=target)
         self.random_blocks = config.random_steps // config.steps_per_block
         self.replay = Replay(
             family,
@@ -85,7 +85,9 @@ class Collector:
         """Go on from there."""
         self._block = int(progress["block"])
         self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
-        own = {k.removeprefix(SIMULATION): v for k, v in progress.items() if SIMULATION in k}
+        own = {
+            k.removeprefix(SIMULATION): v for k, v in progress.items() if k.startswith(SIMULATION)
+        }
         self._simulation.restore(own)
 
     # --- acting ---

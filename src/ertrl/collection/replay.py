@@ -114,7 +114,9 @@ class Replay:
     ) -> Transitions:
         """[updates, tasks, batch] transitions, each task's own.
 
-        What a task draws does not depend on the others that are drawn with it.
+        What a task draws does not depend on the others that are drawn with it. Of returns that
+        look ahead, `reward` is the sum, `next_observation` where they end, and `terminated` counts
+        the steps in between as if they made an end more probable.
         """
         drawn = [
             self._look_up(rng.generator(seed, "replay", block, task), np.full(shape, task))
@@ -128,7 +130,7 @@ class Replay:
         """[updates, batch] transitions of all tasks, and the tasks that reward them.
 
         A fraction is rewarded by another task than the one that collected it, where tasks
-        differ in nothing but reward.
+        differ in nothing but reward; returns of these do not look ahead.
         """
         draw = rng.generator(seed, "replay", block)
         collected_by = draw.integers(self._family.n_tasks, size=shape)
@@ -149,11 +151,12 @@ class Replay:
         reward, weight = self._reward(first, rewarded_by), np.ones(collected_by.shape)
         for _ in range(self._lookahead.steps - 1):
             after, goes_on = self._after(last)
+            # What another task's policy does next is no estimate of this one's return.
+            goes_on &= rewarded_by == collected_by
             weight = np.where(goes_on, self._lookahead.discount * weight, weight)
             reward = reward + np.where(goes_on, weight * self._reward(after, rewarded_by), 0.0)
             last = collected_by, np.where(goes_on, after[1], last[1])
-        # What follows has weight discount (1 - terminated): steps in between count as an end that
-        # is so much more probable.
+        # The critic's share has weight discount x (1 - terminated), and discount^m after m steps.
         terminated = 1 - weight * (1 - self._arrays["terminated"][last])
         return Transitions(
             observation=self._arrays["observation"][first],

@@ -174,13 +174,17 @@ class Savepoints:
         return Savepoint(block, store.arrays_from_bytes(store.read_bytes(loop), loop), facts)
 
     def load_state(self, block: int, state: SacState) -> SacState:
-        """Fill SAC's state, portion by portion: all of it twice may not fit into memory."""
+        """Fill SAC's state, portion by portion, in place of the arrays of `state`.
+
+        These are gone then: all of it twice may not fit into memory.
+        """
         arrays, structure = jax.tree.flatten(state)
         for name, positions in _portions(arrays):
             file = self.folder / f"{block:08d}{name}"
             like = [arrays[i] for i in positions]
             filled = store.tree_from_bytes(store.read_bytes(file), like, file)
             for i, array in zip(positions, filled, strict=True):
+                arrays[i].delete()
                 # A copy, because memory that is read from a file must not be donated.
                 arrays[i] = jnp.copy(array)
         return jax.tree.unflatten(structure, arrays)

@@ -21,15 +21,16 @@ from ertrl.types import Dims, Transitions
 LOG_STD_RANGE = (-5.0, 2.0)
 
 
-def _adam(config: CollectConfig) -> optax.GradientTransformation:
+def adam(config: CollectConfig) -> optax.GradientTransformation:
+    """Adam with the configured rise and fall of its step size."""
     updates = config.steps * config.updates_per_step
     warmup, decay = (round(share * updates) for share in (config.warmup, config.decay))
 
     def step_size(update: ArrayLike) -> ArrayLike:
-        update = jnp.asarray(update)
-        up = update / warmup if warmup else 1.0
-        down = (updates - update) / decay if decay else 1.0
-        return config.learning_rate * jnp.clip(jnp.minimum(up, down), 0.0, 1.0)
+        rate = config.learning_rate
+        rising = optax.linear_schedule(0.0, rate, warmup)(update) if warmup else rate
+        left = (updates - jnp.asarray(update)) / decay if decay else 1.0
+        return jnp.minimum(rising, rate * jnp.clip(left, 0.0, 1.0))
 
     return optax.adam(step_size if warmup or decay else config.learning_rate)
 
@@ -60,15 +61,15 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
     )
     critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=config.layer_norm)
     log_temperature = jnp.asarray(math.log(config.initial_temperature), dtype=float)
-    adam = _adam(config)
+    optimiser = adam(config)
     return SacState(
         actor=actor,
         critic=critic,
         target_critic=critic,
         log_temperature=log_temperature,
-        actor_opt=adam.init(eqx.filter(actor, eqx.is_array)),
-        critic_opt=adam.init(eqx.filter(critic, eqx.is_array)),
-        temperature_opt=adam.init(log_temperature),
+        actor_opt=optimiser.init(eqx.filter(actor, eqx.is_array)),
+        critic_opt=optimiser.init(eqx.filter(critic, eqx.is_array)),
+        temperature_opt=optimiser.init(log_temperature),
     )
 
 
@@ -80,7 +81,7 @@ def update(
     key: PRNGKeyArray,
 ) -> tuple[SacState, dict[str, Array]]:
     """One step of critics, actor and temperature. Time-outs bootstrap."""
-    adam = _adam(config)
+    optimiser = adam(config)
     key_next, key_now = jax.random.split(key)
     s, a, r, s2, terminated = batch
     temperature = jnp.exp(state.log_temperature)
@@ -95,7 +96,7 @@ def update(
         return jnp.square(q1 - y).mean() + jnp.square(q2 - y).mean()
 
     q_loss, grad = jax.value_and_grad(critic_loss)(state.critic)
-    steps, critic_opt = adam.update(grad, state.critic_opt)
+    steps, critic_opt = optimiser.update(grad, state.critic_opt)
     critic = eqx.apply_updates(state.critic, steps)
 
     def actor_loss(actor: TanhGaussian):
@@ -104,11 +105,11 @@ def update(
         return (temperature * now.log_prob - q).mean(), -now.log_prob.mean()
 
     (pi_loss, entropy), grad = jax.value_and_grad(actor_loss, has_aux=True)(state.actor)
-    steps, actor_opt = adam.update(grad, state.actor_opt)
+    steps, actor_opt = optimiser.update(grad, state.actor_opt)
     actor = eqx.apply_updates(state.actor, steps)
 
     temperature_grad = jnp.exp(state.log_temperature) * (entropy - target_entropy)
-    step, temperature_opt = adam.update(temperature_grad, state.temperature_opt)
+    step, temperature_opt = optimiser.update(temperature_grad, state.temperature_opt)
     new = SacState(
         actor=actor,
         critic=critic,
