@@ -97,6 +97,9 @@ def draw(collections: dict[str, dict[str, Any]], path: Path) -> None:
 
 
 def main(families: list[str]) -> None:
+    unknown = set(families) - TARGETS.keys()
+    if unknown:
+        sys.exit(f"no target for {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
     for family in families:
         found = facts(api.collect(family, WORK / family))
         store.write_json(KEEP / f"{family}.json", found)

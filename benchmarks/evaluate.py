@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/evaluate.py RUN...     # trained runs, best of different methods
 
-Evaluates each run's newest agent twice, compilation included, and keeps the seconds, the number of
-control steps and where they come from in results/bench/evaluate.json.
+Evaluates each run's newest agent twice, compilation and the oracle's episodes included, and keeps
+the seconds and the control steps of the protocols in results/bench/evaluate.json.
 """
 
 import os
@@ -30,12 +30,15 @@ def main(runs: list[str]) -> None:
             result = evaluate_agent(agent, dataset, step=run.latest_checkpoint(), run=run.name)
             seconds = time.perf_counter() - begun
             steps = sum(int(np.sum(p["interaction_steps"])) for p in result["protocols"].values())
-            rows.append({"run": run.name, "pass": repeat, "seconds": seconds, "steps": steps})
-            print(f"{run.name}: {seconds:.1f} s for {steps:,} control steps", flush=True)
+            row = {"run": run.name, "pass": repeat, "seconds": seconds, "protocol_steps": steps}
+            rows.append(row | {"tasks": len(result["tasks"]), "settings": result["evaluation"]})
+            print(f"{run.name}: {seconds:.1f} s, protocols {steps:,} control steps", flush=True)
     load = os.getloadavg()[0]
     facts = {"kind": "ertrl-bench-evaluate", "rows": rows, "load_at_the_end": load}
     store.write_json(KEEP, facts | {"provenance": provenance()})
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
     main(sys.argv[1:])

@@ -27,11 +27,13 @@ SWITCHES = (
     Contender("offline-pearl", settings={"method": {"probabilistic": True}}),
     Contender("focal", "brac"),
 )
-NEXT_STATES = {"method": {"encoder": {"next_observation": True}}, "evaluate_every": 5000}
+NEXT_STATES = {"method": {"encoder": {"next_observation": True}}}
+ONCE = {"evaluate_every": 5000}
+"""Only the last evaluation enters a table, and one takes as long as 1,500 updates there."""
 EXTRA = {
     "point-robot": SWITCHES,
     "point-robot-wind": SWITCHES,
-    "cheetah-vel": tuple(Contender(method, settings=NEXT_STATES) for method in METHODS),
+    "cheetah-vel": tuple(Contender(method, settings=NEXT_STATES | ONCE) for method in METHODS),
 }
 
 

@@ -44,12 +44,12 @@ def main() -> None:
 
 def photograph(page: Path, folder: Path) -> None:
     """Pictures of some sections of the page, for the documentation."""
-    from playwright.sync_api import sync_playwright
-
     browser = shutil.which("chromium")
     if browser is None:
         print("no Chromium here: the pictures of the documentation stay as they are")
         return
+    from playwright.sync_api import sync_playwright
+
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=browser, chromium_sandbox=False)

@@ -125,6 +125,10 @@ def test_the_readmes_numbers_come_from_the_results():
                     printed = paper[theirs][protocol]["cheetah-vel"][variant["method"]][0]
                     cells[-1] += f" ({printed:.1f})"
         assert f"| {' | '.join(cells)} |" in readme
+    updates = json.loads((ROOT / "results" / "bench" / "train-laptop.json").read_text())["methods"]
+    minutes = [5000 / m["updates_per_second"] / 60 for m in updates.values()]
+    assert min(minutes) > 0.9
+    assert max(minutes) < 2.3
     train = json.loads((ROOT / "results" / "bench" / "train.json").read_text())
     assert f"{train['methods']['er-trl']['fraction_of_peak']:.2f} of the machine" in readme
     families = json.loads((ROOT / "results" / "bench" / "env.json").read_text())["families"]

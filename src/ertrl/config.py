@@ -139,7 +139,8 @@ class CollectConfig:
     """gamma."""
     n_step: int = 1
     """Rewards summed before the critic takes over: more learn faster, from somewhat wrong targets
-    (actions in between are the behaviour's, their entropy does not count)."""
+    (actions in between are the behaviour's, their entropy does not count). Transitions that another
+    task rewards look one step ahead."""
     tau: float = 0.005
     """Step of the target critics towards the critics."""
     initial_temperature: float = 0.1

@@ -71,7 +71,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
     parameters = np.stack([dataset.task(task).parameters for task in family.tasks])
     train = family.rows.get("train", np.arange(len(family.tasks)))
     material = Material(task_axis(names, parameters, train), dataset)
-    made = replay.family_of(dataset)
+    made = dataset.make_family()
     goal = replay.goal_of(made, parameters)
     if goal is not None:
         material.goals = np.broadcast_to(goal, (len(parameters), 2))
@@ -91,7 +91,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
 def _replay(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Replay:
     agent = replay.agent_of(run.run, step)
     adapted = {}
-    if replay.position_slice(replay.family_of(dataset)) is not None:
+    if replay.position_slice(dataset.make_family()) is not None:
         adapted = {p: replay.adaptation(agent, dataset, p) for p in family.protocols}
     online = family.measured(run, "online", "z", step)
     online = None if online is None else online[:, 0]

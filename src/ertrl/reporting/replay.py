@@ -12,7 +12,7 @@ import numpy as np
 from ertrl import rng
 from ertrl.api import load_agent
 from ertrl.data import Dataset
-from ertrl.envs import Family, make_family
+from ertrl.envs import Family
 from ertrl.evaluation import PROTOCOLS, Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.evaluation.protocols import Trial
@@ -26,11 +26,6 @@ LATENT_CONTEXTS = 6
 def agent_of(run: Run, step: int) -> Agent:
     """The agent after so many updates, or of the newest checkpoint where that one is gone."""
     return load_agent(run, step if step in run.checkpoint_steps() else None)
-
-
-def family_of(dataset: Dataset) -> Family:
-    """The family the dataset was collected from."""
-    return make_family(dataset.family, **dataset.family_options)
 
 
 def position_slice(family: Family) -> slice | None:
@@ -76,7 +71,7 @@ class Adaptation:
 
 def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
     """Run a protocol on all tasks of a family whose observation holds a position."""
-    family = family_of(dataset)
+    family = dataset.make_family()
     where = position_slice(family)
     if where is None:
         raise ValueError(f"{family.name} observes no position in the plane")

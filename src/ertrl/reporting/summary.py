@@ -17,7 +17,6 @@ GROUP_TITLES = {
     "test-ood": "Out of distribution",
     "test-extreme": "Far out of distribution",
 }
-PROTOCOL_TITLES = {"offline": "offline", "online": "online", "non-prior": "non-prior"}
 
 
 def group_title(group: str) -> str:
