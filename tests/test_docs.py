@@ -1,6 +1,7 @@
 """What the documentation shows works as shown."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -110,8 +111,6 @@ def test_the_paper_map_names_real_functions_and_tests():
 
 
 def test_the_readmes_numbers_come_from_the_results():
-    import json
-
     readme = (ROOT / "README.md").read_text()
     results = json.loads((ROOT / "results" / "cheetah-vel" / "results.json").read_text())
     paper = paper_results()["normalised"]
@@ -134,3 +133,24 @@ def test_the_readmes_numbers_come_from_the_results():
     families = json.loads((ROOT / "results" / "bench" / "env.json").read_text())["families"]
     ratios = [f["ratio"] for f in families.values() if "ratio" in f]
     assert f"{min(ratios):.1f} to {max(ratios):.1f} times" in readme
+
+
+def test_the_effect_of_next_states_is_that_of_the_results():
+    text = (ROOT / "docs" / "methods.md").read_text()
+    results = json.loads((ROOT / "results" / "cheetah-vel" / "variants.json").read_text())
+    variants = {v["label"]: v["runs"] for v in results["families"]["cheetah-vel"]["variants"]}
+
+    def mean(label: str, protocol: str, group: str) -> float:
+        runs = [r["protocols"][protocol]["normalised"]["mean"] for r in variants[label]]
+        return float(np.mean([r[group] for r in runs]))
+
+    for label in ("ER-TRL", "FOCAL", "CSRO", "UNICORN", "OfflinePEARL"):
+        cells = [
+            " \N{RIGHTWARDS ARROW} ".join(
+                f"{mean(name, protocol, group):.1f}"
+                for name in (label, f"{label} (next_observation=true)")
+            )
+            for group in ("test-id", "test-ood")
+            for protocol in ("offline", "online", "non-prior")
+        ]
+        assert f"| {label} | {' | '.join(cells)} |" in text
