@@ -46,17 +46,17 @@ def main(families: list[str], seeds: int, settings: dict, variants: bool) -> Non
         made = compare(family, contenders, range(seeds), WORK / family)
         five = [run for i, run in enumerate(made["runs"]) if i % len(contenders) < len(METHODS)]
         report(five, WORK / family / "five")
-        keep(WORK / family / "five", KEEP / family, "results", "summary")
+        keep(WORK / family / "five", KEEP / family, "results", "summary", pictures=True)
         if variants:
             keep(WORK / family / "report", KEEP / family, "variants", "variants")
 
 
-def keep(made: Path, place: Path, numbers: str, table: str) -> None:
-    """Copy a report's numbers, its table and, where there are any, its pictures of paths."""
+def keep(made: Path, place: Path, numbers: str, table: str, *, pictures: bool = False) -> None:
+    """Copy a report's numbers, its table and, if wanted, its pictures of paths."""
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(made / "results.json", place / f"{numbers}.json")
     shutil.copy(made / "tables" / "summary.md", place / f"{table}.md")
-    if numbers == "results":
+    if pictures:
         for picture in (made / "figures").glob("*-paths.png"):
             shutil.copy(picture, place / picture.name)
 

@@ -11,6 +11,7 @@ was) and keeps the small files in results/style/FAMILY.
 import shutil
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from ertrl import api
@@ -29,19 +30,19 @@ METHODS, SEEDS = ("er-trl", "focal"), range(3)
 
 def main(family: str) -> None:
     out, profile = WORK / family, "laptop"
-    jobs, runs, plain = [], [], None
+    datasets = []
     for strength in STRENGTHS[family]:
         config = replace(collect_config(profile, family), style=strength)
         place = out / "data" / f"style-{strength:g}"
-        dataset = api.collect(family, place, config=config, references=plain)
-        plain = plain or dataset
-        for seed in SEEDS:
-            for method in METHODS:
-                learner, train = train_config(profile, family, method)
-                train = replace_from_json(train, {"seed": seed})
-                run = Run.create(out / "runs", dataset, method, learner, train, profile)
-                runs.append(run.path)
-                jobs.append(training_job(run, dataset, out / "logs"))
+        plain = datasets[0] if datasets else None
+        datasets.append(api.collect(family, place, config=config, references=plain))
+    jobs, runs = [], []
+    for seed, dataset, method in product(SEEDS, datasets, METHODS):
+        learner, train = train_config(profile, family, method)
+        train = replace_from_json(train, {"seed": seed})
+        run = Run.create(out / "runs", dataset, method, learner, train, profile)
+        runs.append(run.path)
+        jobs.append(training_job(run, dataset, out / "logs"))
     run_jobs(jobs)
     report(runs, out / "report")
     kept = KEEP / family
