@@ -58,7 +58,7 @@ def photograph(page: Path, folder: Path) -> None:
         view.add_style_tag(content="nav { display: none !important; }")  # it floats over sections
         for name in SECTIONS:
             shot = view.locator(f"section#{name}").screenshot()
-            Image.open(io.BytesIO(shot)).quantize(64).save(folder / f"{name}.png", optimize=True)
+            Image.open(io.BytesIO(shot)).quantize(160).save(folder / f"{name}.png", optimize=True)
         opened.close()
 
 
