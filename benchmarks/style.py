@@ -47,8 +47,10 @@ def main(family: str) -> None:
     report(runs, out / "report")
     kept = KEEP / family
     kept.mkdir(parents=True, exist_ok=True)
-    for source in ("results.json", "tables/summary.md"):
-        shutil.copy(out / "report" / source, kept / Path(source).name)
+    made = out / "report"
+    shutil.copy(made / "results.json", kept / "results.json")
+    shutil.copy(made / "tables" / "summary.md", kept / "summary.md")
+    shutil.copy(made / "figures" / "benefit-dose.png", kept / "dose.png")
 
 
 if __name__ == "__main__":
