@@ -154,3 +154,8 @@ def test_the_effect_of_next_states_is_that_of_the_results():
             for protocol in ("offline", "online", "non-prior")
         ]
         assert f"| {label} | {' | '.join(cells)} |" in text
+
+
+def test_what_a_collection_takes_is_what_was_measured():
+    text = (ROOT / "docs" / "collection.md").read_text()
+    assert (ROOT / "results" / "collect" / "summary.md").read_text() in text
