@@ -133,6 +133,10 @@ def test_the_readmes_numbers_come_from_the_results():
     families = json.loads((ROOT / "results" / "bench" / "env.json").read_text())["families"]
     ratios = [f["ratio"] for f in families.values() if "ratio" in f]
     assert f"{min(ratios):.1f} to {max(ratios):.1f} times" in readme
+    rows = json.loads((ROOT / "results" / "bench" / "evaluate.json").read_text())["rows"]
+    seconds = [row["seconds"] for row in rows]
+    assert f"takes {min(seconds):.0f} to {max(seconds):.0f} seconds" in readme
+    assert all(f"{row['protocol_steps']:,} control steps" in readme for row in rows)
 
 
 def test_the_effect_of_next_states_is_that_of_the_results():
