@@ -29,7 +29,7 @@ SWITCHES = (
 )
 NEXT_STATES = {"method": {"encoder": {"next_observation": True}}}
 ONCE = {"evaluate_every": 5000}
-"""Only the last evaluation enters a table, and one takes as long as 1,500 updates there."""
+"""Only the last evaluation enters a table."""
 EXTRA = {
     "point-robot": SWITCHES,
     "point-robot-wind": SWITCHES,

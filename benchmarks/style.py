@@ -1,7 +1,7 @@
 """Dose and response: ER-TRL against FOCAL as the collectors differ more and more.
 
-    .venv/bin/python benchmarks/style.py point-robot      # about half an hour on two cores
-    .venv/bin/python benchmarks/style.py cheetah-vel      # about an hour and a half
+    .venv/bin/python benchmarks/style.py point-robot      # about 20 minutes on two cores
+    .venv/bin/python benchmarks/style.py cheetah-vel      # about 40 minutes
 
 Collects data at several strengths of --style, normalised with the experts of strength 0, trains
 both methods with three seeds on each and reports. Works in build/style (killed, it goes on where it

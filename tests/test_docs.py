@@ -12,7 +12,7 @@ import ertrl
 from conftest import tiny_config
 from ertrl import losses
 from ertrl.config import TrainConfig, replace_from_json
-from ertrl.envs import rollout
+from ertrl.envs import GROUPS, rollout
 from ertrl.learners import get_learner
 from ertrl.reporting.paper import paper_results
 from ertrl.training import Run
@@ -124,6 +124,12 @@ def test_the_readmes_numbers_come_from_the_results():
                     printed = paper[theirs][protocol]["cheetah-vel"][variant["method"]][0]
                     cells[-1] += f" ({printed:.1f})"
         assert f"| {' | '.join(cells)} |" in readme
+    facts = results["families"]["cheetah-vel"]
+    ends = {kind: np.array(facts["references"][kind]) for kind in ("zero", "random", "expert")}
+    idle = 100 * (ends["zero"] - ends["random"]) / (ends["expert"] - ends["random"])
+    rows = [[facts["tasks"].index(t) for t in facts["groups"][g]] for g in GROUPS]
+    cells = [f"{idle[row].mean():.1f}" for row in rows for _ in range(3)]
+    assert f"| *zero action* | {' | '.join(cells)} |" in readme
     updates = json.loads((ROOT / "results" / "bench" / "train-laptop.json").read_text())["methods"]
     minutes = [5000 / m["updates_per_second"] / 60 for m in updates.values()]
     assert min(minutes) > 0.9
