@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format type check bench results results-cheetah results-style results-collect report lock build clean
+.PHONY: help setup demo test test-slow lint format type check bench results results-cheetah results-style results-collect results-benefit report lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 18
@@ -56,6 +56,9 @@ results-style: $(READY)  ## dose and response: ER-TRL against FOCAL as collector
 
 results-collect: $(READY)  ## behaviour data of all MuJoCo families, about two hours
 	$(BIN)/python benchmarks/collect.py
+
+results-benefit: $(READY)  ## ER-TRL against FOCAL on all MuJoCo families, about three hours with their data
+	$(BIN)/python benchmarks/benefit.py
 
 report: $(READY)  ## one report over all methods on Point-Robot and Cheetah-Vel, with pictures of it
 	$(BIN)/python benchmarks/report.py

@@ -14,6 +14,7 @@ import argparse
 import shutil
 from pathlib import Path
 
+from ertrl import api
 from ertrl.launch.demo import Contender, compare
 from ertrl.reporting import report
 
@@ -43,11 +44,13 @@ def main(families: list[str], seeds: int, settings: dict, variants: bool) -> Non
             contender._replace(settings={**settings, **contender.settings})
             for contender in (*map(Contender, METHODS), *(EXTRA[family] if variants else ()))
         ]
-        made = compare(family, contenders, range(seeds), WORK / family)
-        five = [run for i, run in enumerate(made["runs"]) if i % len(contenders) < len(METHODS)]
+        dataset = api.collect(family, WORK / family / "data" / family)
+        runs = compare([dataset], contenders, range(seeds), WORK / family)
+        five = [run for i, run in enumerate(runs) if i % len(contenders) < len(METHODS)]
         report(five, WORK / family / "five")
         keep(WORK / family / "five", KEEP / family, "results", "summary", pictures=True)
         if variants:
+            report(runs, WORK / family / "report")
             keep(WORK / family / "report", KEEP / family, "variants", "variants")
 
 

@@ -32,8 +32,8 @@ SECTIONS = [
 def main() -> None:
     runs = []
     for family in FAMILIES:
-        made = compare(family, [Contender(m) for m in METHODS], SEEDS, WORK / family)
-        runs += made["runs"]
+        dataset = api.collect(family, WORK / family / "data" / family)
+        runs += compare([dataset], [Contender(m) for m in METHODS], SEEDS, WORK / family)
     for done, run in enumerate(runs, 1):
         api.probe(run, settings=PROBES)
         print(f"probed {done} of {len(runs)}", flush=True)

@@ -11,40 +11,27 @@ was) and keeps the small files in results/style/FAMILY.
 import shutil
 import sys
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 from ertrl import api
-from ertrl.config import replace_from_json
-from ertrl.launch.local import run_jobs
-from ertrl.launch.seeds import training_job
-from ertrl.profiles import collect_config, train_config
+from ertrl.launch.demo import DEMO, compare
+from ertrl.profiles import collect_config
 from ertrl.reporting import report
-from ertrl.training import Run
 
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build" / "style", ROOT / "results" / "style"
 STRENGTHS = {"point-robot": (0.0, 0.25, 0.5, 1.0), "cheetah-vel": (0.0, 0.5, 1.0)}
-METHODS, SEEDS = ("er-trl", "focal"), range(3)
 
 
 def main(family: str) -> None:
-    out, profile = WORK / family, "laptop"
+    out = WORK / family
     datasets = []
     for strength in STRENGTHS[family]:
-        config = replace(collect_config(profile, family), style=strength)
+        config = replace(collect_config("laptop", family), style=strength)
         place = out / "data" / f"style-{strength:g}"
         plain = datasets[0] if datasets else None
         datasets.append(api.collect(family, place, config=config, references=plain))
-    jobs, runs = [], []
-    for seed, dataset, method in product(SEEDS, datasets, METHODS):
-        learner, train = train_config(profile, family, method)
-        train = replace_from_json(train, {"seed": seed})
-        run = Run.create(out / "runs", dataset, method, learner, train, profile)
-        runs.append(run.path)
-        jobs.append(training_job(run, dataset, out / "logs"))
-    run_jobs(jobs)
-    report(runs, out / "report")
+    report(compare(datasets, DEMO, range(3), out), out / "report")
     kept = KEEP / family
     kept.mkdir(parents=True, exist_ok=True)
     made = out / "report"

@@ -1,5 +1,6 @@
 """What the report says beyond returns: curves, probes, ablations, when the objective helps."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -211,6 +212,20 @@ def test_gain_against_distance(tmp_path):
     assert f"{expected.statistic:.2f}" in text
     assert f"{expected.pvalue:.3f}" in text
     assert set(draw_shared(found)) == {"distance"}
+    trend = next(t for t in found.trends if (t.group, t.protocol) == ("test-id", "online"))
+    assert (trend.r, trend.p) == pytest.approx((expected.statistic, expected.pvalue))
+    # All groups and protocols of these runs have the same gains: Holm multiplies by their number.
+    assert trend.p_holm == pytest.approx(min(1.0, len(found.trends) * trend.p))
+    table = benefits.markdown(found)
+    gain = next(p for p in online if p.family == "c")
+    assert f"| c | 0.400 | Held-out tasks | 19.5 [{gain.low:.1f}, {gain.high:.1f}]" in table
+    assert (
+        f"| Held-out tasks | online | {trend.r:.2f} | {trend.p:.3f} | {trend.p_holm:.3f} | 3 |"
+        in table
+    )
+    stored = json.loads(json.dumps(raw_numbers(results, found)))["benefit"]
+    assert stored["trends"][0]["families"] == 3
+    assert len(stored["points"]) == len(found.points)
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -78,7 +78,7 @@ def test_the_folder_is_complete(made):
         for kind in ("curves", "shift", "tasks", "profiles")
         for end in ("png", "pdf")
     }
-    tables = {"tables/summary.md", "tables/summary.tex", "tables/summary.csv"}
+    tables = {f"tables/{t}" for t in ("summary.md", "summary.tex", "summary.csv", "benefit.md")}
     assert names == {"report.html", "results.json"} | figures | tables
     assert made.stat().st_size < 1_000_000
 

@@ -56,7 +56,8 @@ def training_job(run: Run, dataset: Dataset, logs: Path, sinks: Sequence[SinkNam
     """A process that trains this run to its end."""
     arguments = ("train", str(run.path), "--data", str(dataset.path))
     arguments += ("--sink", *sinks) if sinks else ()
-    return Job(f"{run.method.name} seed {run.config.seed}", arguments, logs / f"{run.name}.log")
+    label = f"{dataset.family} {run.method.name} seed {run.config.seed}"
+    return Job(label, arguments, logs / f"{run.name}.log")
 
 
 def parse_seeds(text: str) -> list[int]:

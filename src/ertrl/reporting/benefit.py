@@ -9,11 +9,18 @@ from ertrl.reporting.html_tables import minus, plain_table
 from ertrl.reporting.markup import Content, tag
 from ertrl.reporting.material import Material
 from ertrl.reporting.summary import group_title
+from ertrl.reporting.tables import MISSING, markdown_line, number, plain
 
 WITH, WITHOUT = "er-trl", "focal"
 """The two methods that differ in the objective alone."""
 FEWEST = 3
 """Families that a correlation needs at the least."""
+GAINS = (
+    "Gain of ER-TRL over FOCAL in points of normalised return, with Welch's 95% interval over "
+    "seeds. Distance: Wasserstein-2 between the behaviour policies of training tasks, mean over "
+    "pairs and states, per action dimension."
+)
+TRENDS = "Gain against distance over families; p (Holm): corrected for all rows of the table."
 
 
 class Point(NamedTuple):
@@ -32,6 +39,19 @@ class Point(NamedTuple):
     high: float | None
 
 
+class Trend(NamedTuple):
+    """How the gain goes with the distance between behaviour policies, over families."""
+
+    group: str
+    protocol: str
+    r: float
+    """Pearson's."""
+    p: float
+    p_holm: float
+    """Corrected for all groups and protocols."""
+    families: int
+
+
 class Benefit(NamedTuple):
     """All gains, and why some are missing."""
 
@@ -44,6 +64,21 @@ class Benefit(NamedTuple):
         known = [p for p in self.points if p.distance is not None]
         least = {p.base: min(q.style or 0.0 for q in known if q.base == p.base) for p in known}
         return [p for p in known if (p.style or 0.0) == least[p.base]]
+
+    @property
+    def trends(self) -> list[Trend]:
+        """One per group and protocol that has enough families."""
+        found = []
+        for group, protocol in dict.fromkeys((p.group, p.protocol) for p in self.with_distance):
+            here = [p for p in self.with_distance if (p.group, p.protocol) == (group, protocol)]
+            one = stats.pearson([p.distance or 0.0 for p in here], [p.gain for p in here])
+            if one is not None:
+                found.append((group, protocol, one))
+        corrected = stats.holm([one.p for *_, one in found])
+        return [
+            Trend(group, protocol, one.r, one.p, p_holm, one.n)
+            for (group, protocol, one), p_holm in zip(found, corrected, strict=True)
+        ]
 
     @property
     def doses(self) -> list[Point]:
@@ -137,7 +172,7 @@ def content(found: Benefit, correlation: Content, dose: Content) -> list[Content
             f"behaviour policies; here there are {len(families)}"
         )
     else:
-        parts.append(_correlations(found.with_distance))
+        parts.append(_trends(found))
     if dose is not None:
         parts += [tag("h3", "Dose and response"), dose]
     else:
@@ -149,12 +184,48 @@ def content(found: Benefit, correlation: Content, dose: Content) -> list[Content
     return parts if missing else parts[:-2]
 
 
-def _correlations(points: Sequence[Point]) -> Content:
-    rows = []
-    for group, protocol in dict.fromkeys((p.group, p.protocol) for p in points):
-        chosen = [p for p in points if (p.group, p.protocol) == (group, protocol)]
-        found = stats.pearson([p.distance or 0.0 for p in chosen], [p.gain for p in chosen])
-        if found is not None:
-            shown = [minus(f"{found.r:.2f}"), f"{found.p:.3f}", found.n]
-            rows.append([group_title(group), protocol, *shown])
-    return plain_table(["tasks", "context", "Pearson's r", "p", "families"], rows, left=2)
+def _trends(found: Benefit) -> Content:
+    rows = [
+        [
+            *(group_title(t.group), t.protocol, minus(f"{t.r:.2f}")),
+            *(chance(t.p), chance(t.p_holm), t.families),
+        ]
+        for t in found.trends
+    ]
+    heads = ["tasks", "context", "Pearson's r", "p", "p (Holm)", "families"]
+    return plain_table(heads, rows, left=2)
+
+
+def chance(p: float) -> str:
+    """A p-value as text; no probability is zero."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def markdown(found: Benefit) -> str:
+    """Gains of every family, and how they go with the distance between behaviour policies."""
+    protocols = list(dict.fromkeys(p.protocol for p in found.points))
+    lines = [
+        ["Family", "distance", "Tasks", *(f"{p} context" for p in protocols)],
+        ["---", "--:", "---", *["--:"] * len(protocols)],
+    ]
+    for family, group in dict.fromkeys((p.family, p.group) for p in found.points):
+        own = {p.protocol: p for p in found.points if (p.family, p.group) == (family, group)}
+        distance = next(iter(own.values())).distance
+        far = MISSING if distance is None else f"{distance:.3f}"
+        gains = [_gain(own[p]) if p in own else MISSING for p in protocols]
+        lines.append([plain(family), far, group_title(group), *gains])
+    parts = [*map(markdown_line, lines), "", GAINS, ""]
+    if found.trends:
+        lines = [["Tasks", "Context", "Pearson's r", "p", "p (Holm)", "families"]]
+        lines.append(["---", "---", *["--:"] * 4])
+        for trend in found.trends:
+            numbers = [f"{trend.r:.2f}", chance(trend.p), chance(trend.p_holm), str(trend.families)]
+            lines.append([group_title(trend.group), trend.protocol, *numbers])
+        parts += [*map(markdown_line, lines), "", TRENDS, ""]
+    return "\n".join(parts)
+
+
+def _gain(point: Point) -> str:
+    if point.low is None or point.high is None:
+        return number(point.gain)
+    return f"{number(point.gain)} [{number(point.low)}, {number(point.high)}]"

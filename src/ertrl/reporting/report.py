@@ -10,7 +10,8 @@ from ertrl import store
 from ertrl.evaluation import missing_repeats
 from ertrl.provenance import provenance
 from ertrl.reporting import page, style, tables
-from ertrl.reporting.benefit import benefit
+from ertrl.reporting.benefit import Benefit, benefit
+from ertrl.reporting.benefit import markdown as benefit_markdown
 from ertrl.reporting.gather import FamilyResults, Results, SeedRun, Variant, gather
 from ertrl.reporting.material import prepare
 from ertrl.reporting.pictures import Picture, draw, draw_shared
@@ -40,7 +41,9 @@ def report(
         "tables/summary.csv": tables.csv_table(made.results),
         "report.html": made.html,
     }
-    store.write_json(out / "results.json", raw_numbers(made.results))
+    if made.benefit is not None:
+        texts["tables/benefit.md"] = benefit_markdown(made.benefit)
+    store.write_json(out / "results.json", raw_numbers(made.results, made.benefit))
     for name, content in texts.items():
         store.write_bytes(out / name, content.encode())
     return out / "report.html"
@@ -53,6 +56,7 @@ class Composition(NamedTuple):
     pictures: list[dict[str, Picture]]
     """One dictionary per family, and one of all families together."""
     summaries: list[page.Tables]
+    benefit: Benefit | None
     html: str
 
 
@@ -74,15 +78,21 @@ def compose(
     found = benefit(results, materials)
     shared = draw_shared(found)
     html = page.render(results, materials, drawn, summaries, found, shared)
-    return Composition(results, [*drawn, shared], summaries, html)
+    return Composition(results, [*drawn, shared], summaries, found, html)
 
 
-def raw_numbers(results: Results) -> dict[str, Any]:
+def raw_numbers(results: Results, found: Benefit | None = None) -> dict[str, Any]:
     """Every number behind the page, per seed and per task, and where this file comes from."""
     return {
         "kind": "ertrl-results",
         "format": 1,
         "families": {family.family: _family(family) for family in results.families},
+        "benefit": found
+        and {
+            "points": [point._asdict() for point in found.points],
+            "trends": [trend._asdict() for trend in found.trends],
+            "missing": found.missing,
+        },
         "notes": list(results.notes),
         "provenance": provenance(),
     }

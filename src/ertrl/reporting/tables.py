@@ -53,20 +53,22 @@ def markdown(summary: Summary) -> str:
     """The table for a README."""
     heads = [f"{group_title(c.group)}, {c.protocol}" for c in summary.columns]
     lines = [
-        _markdown_line(["Method", "n", *heads]),
-        _markdown_line(["---", "--:", *["--:"] * len(heads)]),
+        markdown_line(["Method", "n", *heads]),
+        markdown_line(["---", "--:", *["--:"] * len(heads)]),
     ]
     for row in summary.rows:
-        label = f"*{_plain(row.label)}*" if row.anchor else _plain(row.label)
-        lines.append(_markdown_line([label, seeds(row), *map(_markdown_cell, row.cells)]))
+        label = f"*{plain(row.label)}*" if row.anchor else plain(row.label)
+        lines.append(markdown_line([label, seeds(row), *map(_markdown_cell, row.cells)]))
     return "\n".join([*lines, "", f"{summary.family}. {CAPTION[summary.normalised]}", ""])
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Text that stays text in a Markdown table."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def _markdown_line(cells: Sequence[str]) -> str:
+def markdown_line(cells: Sequence[str]) -> str:
+    """A row."""
     return f"| {' | '.join(cells)} |"
 
 

@@ -6,16 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ertrl.reporting import stats
-from ertrl.reporting.benefit import Point
+from ertrl.reporting.benefit import Point, chance
 from ertrl.reporting.figures.common import number_axes
 from ertrl.reporting.html_tables import minus
 from ertrl.reporting.style import INK, MARKERS, MUTED, PALETTE, new_figure
 from ertrl.reporting.summary import group_title
-
-
-def p_value(p: float) -> str:
-    """No probability is zero."""
-    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
@@ -46,7 +41,11 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
             places, gains = [getattr(p, x) for p in chosen], [p.gain for p in chosen]
             found = stats.pearson(places, gains)
             if found is not None and not dose:
-                title += "\n" + minus(f"r = {found.r:.2f}") + f", {p_value(found.p)}"
+                title += (
+                    "\n"
+                    + minus(f"r = {found.r:.2f}")
+                    + f", p = {chance(found.p)}".replace("= <", "<")
+                )
                 slope, start = np.polyfit(places, gains, 1)
                 ends = np.array([min(places), max(places)])
                 panel.plot(ends, start + slope * ends, color=INK, linewidth=0.8, linestyle="--")
