@@ -52,10 +52,10 @@ CLONED = {**SLOW, "divergence": "primal", "entropy_weight": 0.0}
 WIDE = {**CLONED, "log_std_range": [-20.0, 0.0], "divergence_target": 1.0, "alpha_init": 1.0}
 FREE = {**CLONED, "log_std_range": [-5.0, -1.5], "divergence_target": 10.0, "alpha_init": 0.15}
 ROWS = {
-    "point-robot-paper": Row("point-robot", 6000, PAPER),
+    "point-robot-paper": Row("point-robot", 6000, {**PAPER, "learning_rate": 1e-3}),
     "point-robot-slow": Row("point-robot", 6000, {"warm_start": 1000, "tau": 0.005}),
     "point-robot-laptop": Row("point-robot", 6000, {}),
-    "cheetah-td3bc": Row("cheetah-vel", 3000, {}, "td3bc"),
+    "cheetah-td3bc": Row("cheetah-vel", 3000, {"learning_rate": 3e-4, "tau": 0.005}, "td3bc"),
     "cheetah-paper": Row("cheetah-vel", 3000, PAPER),
     "cheetah-alpha-50": Row("cheetah-vel", 3000, FIXED),
     "cheetah-alpha-10": Row("cheetah-vel", 3000, {**FIXED, "alpha_init": 10.0}),

@@ -95,7 +95,8 @@ def test_no_command_and_unknown_command(capsys):
         (["train", "focal"], "needs --data"),
         (["train", "focal", "--data", "nowhere"], "nowhere is not a dataset"),
         (["evaluate", "nowhere"], "nowhere is not a run"),
-        (["verify", "nowhere"], "nowhere is not a run"),
+        (["train", "runs/typo"], "runs/typo is neither a method nor a run"),
+        (["verify", "nowhere"], "nowhere is neither a dataset nor a run"),
         (["report", "nowhere"], "nowhere is not a run"),
     ],
 )

@@ -78,6 +78,14 @@ def test_a_dry_run_measures_and_writes_nothing(tmp_path, monkeypatch, capsys):
     assert value["fits"] == {"memory": True, "disk": True}
 
 
+def test_a_dry_run_measures_blocks_of_any_length(tmp_path):
+    config = dataclasses.replace(
+        TINY_COLLECT, steps=300, random_steps=0, steps_per_block=150, hidden=(8,), batch_size=8
+    )
+    value = estimate(make_family("point-robot"), config, tmp_path, seconds=0.05)
+    assert value["seconds_by_part"]["update"] > 0
+
+
 def test_a_dry_run_compares_policies_one_by_one_and_side_by_side(tmp_path):
     config = dataclasses.replace(TINY_COLLECT, policy="independent", hidden=(8,), batch_size=8)
     value = estimate(make_family("point-robot"), config, tmp_path, seconds=0.05)

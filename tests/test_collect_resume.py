@@ -182,6 +182,16 @@ def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):
     assert content(stopped) == uninterrupted("point-robot")
 
 
+def test_a_folder_in_the_datasets_place_costs_nothing(stopped, uninterrupted):
+    stopped.mkdir()
+    (stopped / "notes.txt").write_text("mine")
+    with pytest.raises(DataError, match="exists and holds no dataset"):
+        again(stopped)
+    (stopped / "notes.txt").unlink()
+    again(stopped)  # an empty folder is as good as none
+    assert content(stopped) == uninterrupted("point-robot")
+
+
 def test_other_threads_are_warned_of(stopped, monkeypatch):
     monkeypatch.setenv("NPROC", "2")
     with pytest.warns(UserWarning, match="threads is 1 there and 2 here"):

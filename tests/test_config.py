@@ -275,6 +275,8 @@ def test_collection_that_cannot_run_is_refused(changes, named):
         ("focal", "td3bc", {"learner": {"hidden": [0]}}, r"learner\.hidden.*at least 1"),
         ("focal", "td3bc", {"learner": {"tau": -0.1}}, r"learner\.tau.*at least 0"),
         ("focal", "td3bc", {"sampling": {"batch_size": 1}}, r"batch_size must be at least 2"),
+        ("focal", "td3bc", {"sampling": {"meta_batch": 1}}, r"meta_batch must be at least 2"),
+        ("focal", "brac", {"learner": {"log_std_range": [0, -5]}}, r"log_std_range must rise"),
     ],
 )
 def test_numbers_that_cannot_work_are_refused_before_training(method, learner, values, message):

@@ -5,7 +5,8 @@ import pytest
 
 from ertrl.config import EvaluationConfig
 from ertrl.data import Dataset
-from ertrl.errors import ConfigError, DataError
+from ertrl.envs import anchor_returns
+from ertrl.errors import ConfigError, DataError, SimulationError
 from ertrl.evaluation import (
     PAPER_PROTOCOLS,
     evaluate_agent,
@@ -16,6 +17,7 @@ from ertrl.evaluation import (
 )
 from ertrl.evaluation.evaluate import prior
 from ertrl.evaluation.protocols import best_checkpoint, steps_of_checkpoint
+from toys import ToyFamily, ToySimulation
 
 
 def test_random_is_0_and_expert_is_100():
@@ -140,3 +142,31 @@ def test_the_two_priors(tiny_run, tiny_dataset):
     assert z0.shape == (4,)
     assert z0.any()
     assert (np.abs(z0) < 1).all()
+
+
+class Exploding(ToySimulation):
+    """Every third row leaves the realm of numbers at its second step."""
+
+    def step(self, action):
+        step = super().step(action)
+        gone = (np.arange(self.size) % 3 == 0) & (self._count == 2)
+        return step._replace(outcome=np.where(gone[:, None], 1e9, step.outcome), diverged=gone)
+
+
+class ExplodingFamily(ToyFamily):
+    """What happened is what it is worth."""
+
+    def simulate(self, parameters, threads=None):
+        return Exploding(parameters[:, 0], self.events)
+
+    def reward(self, outcome, action, parameters):
+        return outcome[..., 0]
+
+
+def test_diverged_simulations_are_no_part_of_the_scale():
+    family = ExplodingFamily([3, 4], horizon=4)
+    anchors = anchor_returns(family, [0, 1], episodes=3, seed=0)
+    for name in ("zero", "random"):
+        np.testing.assert_allclose(anchors[name], [1 + 2 + 3, 1 + 2 + 3 + 4])
+    with pytest.raises(SimulationError, match="every simulation of task 0 diverged"):
+        anchor_returns(family, [0, 1], episodes=1, seed=0)

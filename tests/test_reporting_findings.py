@@ -9,15 +9,18 @@ from scipy import stats as scipy_stats
 
 from ertrl import store
 from ertrl.errors import ReportError
+from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import benefit as benefits
 from ertrl.reporting import stats
+from ertrl.reporting.figures import adaptation_curves
 from ertrl.reporting.gather import gather
 from ertrl.reporting.material import Material
 from ertrl.reporting.pictures import draw_shared
 from ertrl.reporting.report import compose, raw_numbers
 from ertrl.reporting.summary import summarise_family
 from ertrl.reporting.taskaxis import TaskAxis
-from fake_runs import TASKS, enrich, fake_run, returns_of, two_by_three
+from ertrl.reporting.words import protocol_lines
+from fake_runs import GROUPS, TASKS, enrich, fake_run, returns_of, two_by_three
 from test_reporting_page import Page
 from toys import write_dataset
 
@@ -278,3 +281,40 @@ def test_other_datasets_of_one_family_are_still_not_mixed(tmp_path):
     runs = [fake_run(tmp_path), fake_run(tmp_path, "focal", dataset="bbbbbbbbbb")]
     with pytest.raises(ReportError, match="their dataset differ"):
         gather(runs)
+
+
+def test_probes_that_looked_at_unequally_much_are_not_averaged(tmp_path):
+    runs = [enrich(fake_run(tmp_path, seed=seed)) for seed in range(2)]
+    file = runs[1] / "probes" / "00002000.json"
+    content = store.read_json(file)
+    content["settings"]["transitions"] = 200
+    store.write_json(file, content)
+    with pytest.raises(ReportError, match=r"probe settings differ \(in transitions\)"):
+        gather(runs)
+
+
+def test_context_below_a_curve_is_that_of_its_tasks_and_all_methods(tmp_path):
+    for method, size in (("er-trl", 1.0), ("focal", 3.0)):
+        path = enrich(fake_run(tmp_path, method))
+        file = path / "evaluations" / "00002000.json"
+        content = store.read_json(file)
+        for measured in content["protocols"].values():
+            counts = np.broadcast_to([20.0, 40.0, 60.0], (len(TASKS), 2, 3)).copy() * size
+            counts[GROUPS["test-ood"]] *= 10
+            measured["curve_context"] = counts.tolist()
+        store.write_json(file, content)
+    family = gather(tmp_path).families[0]
+    figure = adaptation_curves(family, [v.label for v in family.variants])
+    for panel in figure.axes:
+        ends = panel.get_xticklabels()[-1].get_text()
+        assert ends == ("3\n1,200" if "Out of" in panel.get_title() else "3\n120")
+
+
+def test_every_protocol_is_explained(tmp_path):
+    scores = dict.fromkeys(PROTOCOLS, 50.0)
+    family = gather(fake_run(tmp_path, scores=scores)).families[0]
+    lines = protocol_lines(family)
+    assert lines.keys() == PROTOCOLS.keys()
+    assert all(len(line) > 60 for line in lines.values())
+    assert "Episode 10 counts" in lines["idaq"]
+    assert "Episode 3 counts" in lines["online"]

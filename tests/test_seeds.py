@@ -116,3 +116,18 @@ def test_the_command_trains_all_seeds(tiny_dataset, tmp_path, capsys):
     assert [run.config.seed for run in runs] == [4, 5]
     assert all(run.latest_checkpoint() == 20 for run in runs)
     assert value["scores"][0].keys() == value["scores"][1].keys()
+    # As in the README: whatever training left beside the runs, `report runs/*` takes it.
+    beside = [str(p) for p in tmp_path.iterdir()]
+    assert main(["report", *beside, "--out", str(tmp_path / "report"), "--json"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", *beside, "--json"]) == 0
+    evaluations = json.loads(capsys.readouterr().out)["evaluations"]
+    assert {e["run"] for e in evaluations} == {run.name for run in runs}
+
+
+def test_seed_and_threads_do_not_go_with_seeds(tiny_dataset, tmp_path, capsys):
+    words = ["train", "focal", "--data", str(tiny_dataset.path), "--seeds", "0-1"]
+    for option in ("--seed", "--threads"):
+        assert main([*words, option, "2", "--out", str(tmp_path)]) == 2
+        assert f"--seeds and {option} do not go together" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

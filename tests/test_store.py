@@ -89,4 +89,5 @@ def test_a_directory_in_use_is_refused_and_freed_by_death(tmp_path):
     holder.wait()
     holder.stdout.close()
     with store.exclusive(tmp_path):
-        pass
+        assert (tmp_path / ".lock").read_text() == str(os.getpid())
+    assert (tmp_path / ".lock").read_text() == "", "a process that goes on no longer holds it"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from conftest import tiny_config
 from ertrl import api
 from ertrl.errors import ConfigError, CorruptFileError, RunError, TrainingDiverged
 from ertrl.learners import get_learner
+from ertrl.reporting.gather import open_runs
 from ertrl.training import Run, train_run
 
 ENVIRONMENT = {**os.environ, "NPROC": "1"}
@@ -267,3 +269,27 @@ def test_a_renamed_run_and_foreign_files_do_no_harm(tiny_run, tmp_path):
     assert copy.name == tiny_run.name
     assert copy.checkpoint_steps() == tiny_run.checkpoint_steps()
     assert api.evaluate(copy) == tiny_run.evaluation()
+
+
+def test_a_method_that_cannot_start_leaves_no_run(tiny_dataset, tmp_path):
+    settings = {"method": {"entropy": "per-state", "draws_per_state": 2}}
+    with pytest.raises(ConfigError, match="draws_per_state"):
+        api.train("er-trl", tiny_dataset, settings=settings, out=tmp_path)
+    with pytest.raises(ConfigError, match="unknown sink 'tensorbord'"):
+        api.train("er-trl", tiny_dataset, sinks=["tensorbord"], out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_seed_may_be_a_setting_but_not_twice(tiny_dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr(api, "start", lambda method, learner, config, *_, **__: config.seed)
+    train = partial(api.train, "focal", tiny_dataset)
+    assert (train(), train(seed=3), train(settings={"seed": 5})) == (0, 3, 5)
+    assert train(seed=5, settings={"seed": 5}) == 5
+    with pytest.raises(ConfigError, match="seed is 3 and settings say 5"):
+        train(seed=3, settings={"seed": 5})
+
+
+def test_one_protocol_and_one_run_need_no_list(tiny_run, tmp_path):
+    assert "offline" in api.evaluate(tiny_run, "offline")["protocols"]
+    for one in (tiny_run, tiny_run.path, str(tiny_run.path)):
+        assert [run.name for run in open_runs(one)] == [tiny_run.name]

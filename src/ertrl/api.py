@@ -16,6 +16,8 @@ from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.evaluation.probes import ProbeSettings, probe_agent
+from ertrl.learners import get_learner
+from ertrl.methods import get_method
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -50,6 +52,8 @@ def collect(
     config = config or collect_config(profile, family, variant)
     path = Path(out) if out is not None else Path("data") / family
     scale = _scale(references, made)
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()  # somebody made room; the dataset takes its place when it is complete
     if not path.exists():
         dataset = collect_dataset(made, config, path, progress, scale)
         try:
@@ -57,7 +61,11 @@ def collect(
         except DataError as problem:
             warnings.warn(str(problem), stacklevel=2)
         return dataset
-    sweep(path)
+    if not (path / "manifest.json").exists():
+        raise DataError(
+            f"{path} exists and holds no dataset, so nothing is collected into it. Choose another "
+            "place with --out, or remove it."
+        )
     dataset = Dataset(path)
     collector = dataset.manifest["collector"]
     stored = collector.get("config")
@@ -69,6 +77,7 @@ def collect(
             f"{path} already holds another dataset ({dataset.family}, collected with other "
             "settings). Choose another place with --out, or remove it to collect again."
         )
+    sweep(path)
     return dataset
 
 
@@ -109,7 +118,7 @@ def train(
     profile: str = "laptop",
     variant: str = DEFAULT_VARIANT,
     learner: str | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
@@ -118,14 +127,17 @@ def train(
     """Meta-train on a dataset; a run of the same configuration is resumed.
 
     `settings` overrides parts of the profile, as nested dictionaries:
-    `{"updates": 2000, "method": {"mi_weight": 0.25}}`. `sinks` get the metrics, too: "tensorboard",
-    "wandb".
+    `{"updates": 2000, "method": {"mi_weight": 0.25}}`. The seed is 0 unless given. `sinks` get the
+    metrics, too: "tensorboard", "wandb".
     """
     dataset = data if isinstance(data, Dataset) else Dataset(data)
     learner, config = train_config(
         profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
     )
-    config = replace_from_json(config, {**(settings or {}), "seed": seed})
+    chosen = dict(settings or {})
+    if seed is not None and chosen.setdefault("seed", seed) != seed:
+        raise ConfigError(f"seed is {seed} and settings say {chosen['seed']}; give one of them")
+    config = replace_from_json(config, chosen)
     label = profile_label(profile, variant)
     return start(
         method, learner, config, dataset, profile=label, out=out, progress=progress, sinks=sinks
@@ -144,7 +156,7 @@ def start(
     sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
-    check_start(dataset, config, sinks)
+    check_start(get_method(method), get_learner(learner), dataset, config, sinks)
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress, sinks)
 
@@ -170,7 +182,7 @@ def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
 
 def evaluate(
     run: str | Path | Run,
-    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
+    protocols: str | Sequence[str] = tuple(PAPER_PROTOCOLS),
     *,
     data: str | Path | None = None,
     step: int | None = None,
@@ -181,6 +193,7 @@ def evaluate(
     the oracle and the adaptation curves.
     """
     run = run if isinstance(run, Run) else Run(run)
+    protocols = [protocols] if isinstance(protocols, str) else protocols
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
@@ -223,8 +236,15 @@ def render(
     run: str | Path | Run, task: int, out: str | Path, *, data: str | Path | None = None
 ) -> Path:
     """Film an agent in a task before (z0) and after adaptation (offline context), side by side."""
-    from ertrl.envs.render import caption, render_rollout, render_side_by_side, write_video
+    from ertrl.envs.render import (
+        caption,
+        check_suffix,
+        render_rollout,
+        render_side_by_side,
+        write_video,
+    )
 
+    check_suffix(out)
     run = run if isinstance(run, Run) else Run(run)
     dataset = run.open_dataset(data)
     agent, family = load_agent(run), dataset.make_family()
@@ -247,4 +267,8 @@ def verify(path: str | Path) -> dict[str, Any]:
     if (path / "manifest.json").exists():
         dataset = Dataset(path, verify=False)
         return {"path": str(path), "kind": "dataset", "files": dataset.verify()}
+    if not (path / "config.json").exists():
+        raise DataError(
+            f"{path} is neither a dataset nor a run: it has no manifest.json and no config.json"
+        )
     return {"path": str(path), "kind": "run", "files": Run(path).verify()}

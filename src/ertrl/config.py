@@ -102,6 +102,11 @@ class TrainConfig(Generic[M, L]):
     def validate(self) -> None:
         """Reject what cannot be run."""
         check_numbers(self)
+        if self.sampling.meta_batch < 2:
+            raise ConfigError(
+                "sampling.meta_batch must be at least 2: one task has no other to "
+                "be told apart from"
+            )
         if self.sampling.batch_size < 2:
             raise ConfigError("sampling.batch_size must be at least 2: one row has no covariance")
         for name in ("updates", "evaluate_every", "checkpoint_every"):
@@ -243,6 +248,8 @@ def check_numbers(config: Any, where: str = "") -> None:
             raise ConfigError(f"{path} must be at least {least}, got {value}")
         elif f.name in AT_MOST_ONE and value > 1:
             raise ConfigError(f"{path} must be at most 1, got {value}")
+        elif f.name.endswith("_range") and value[0] >= value[1]:
+            raise ConfigError(f"{path} must rise, got {list(value)}")
         elif isinstance(value, tuple) and any(isinstance(v, int) and v < 1 for v in value):
             raise ConfigError(f"{path} must hold numbers of at least 1, got {list(value)}")
 

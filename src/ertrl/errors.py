@@ -23,6 +23,10 @@ class MissingExtra(ErtrlError):
     """A package that only some commands need is not installed."""
 
 
+class PluginError(ErtrlError):
+    """An installed method, learner or family of another distribution does not work."""
+
+
 class CorruptFileError(ErtrlError):
     """A file on disk is not what was written there."""
 

@@ -158,7 +158,8 @@ def map_array(path: Path, dtype: np.dtype | str, shape: tuple[int, ...]) -> np.m
     path.parent.mkdir(parents=True, exist_ok=True)
     array = np.lib.format.open_memmap(path, "w+", dtype, shape)
     with open(path, "r+b") as file:
-        os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+        if hasattr(os, "posix_fallocate"):  # macOS has none: there the map stays as it is
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
     return array
 
 
@@ -247,4 +248,8 @@ def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
         file.truncate()
         file.write(str(os.getpid()))
         file.flush()
-        yield
+        try:
+            yield
+        finally:
+            file.seek(0)
+            file.truncate()  # who reads it learns that nobody holds the directory

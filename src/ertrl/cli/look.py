@@ -41,10 +41,10 @@ def _choices(entry: dict[str, Any]) -> str:
 
 @dataclass
 class EvaluateCommand:
-    """Adapt a trained agent to all tasks of its dataset and measure its return."""
+    """Adapt trained agents to all tasks of their dataset and measure their returns."""
 
-    run: Path
-    """Folder of the run."""
+    runs: tuple[Path, ...]
+    """Folders of runs, or folders that hold runs."""
     protocol: tuple[str, ...] = ("offline", "online", "non-prior")
     """Where contexts come from; several may be given. `ertrl list` shows all."""
     adapt: Literal["all", "idaq"] = "all"
@@ -73,6 +73,7 @@ def evaluate(argv: Sequence[str]) -> None:
     from ertrl import api
     from ertrl.evaluation import missing_repeats, summarise
     from ertrl.evaluation.probes import ProbeSettings
+    from ertrl.reporting.gather import open_runs
 
     most = ProbeSettings().projected
     settings = ProbeSettings(
@@ -80,18 +81,24 @@ def evaluate(argv: Sequence[str]) -> None:
     )
     settings.validate()
     chosen = (*command.protocol, "idaq") if command.adapt == "idaq" else command.protocol
-    result = api.evaluate(command.run, chosen, data=command.data, step=command.step)
-    scores = summarise(result)
-    lines = [f"{k:22} {v:6.1f}" for k, v in scores.items()]
-    for protocol, count in missing_repeats(result).items():
-        lines.append(f"{protocol}: {count} repeats are missing, their simulation diverged")
-    value = {**result, "scores": scores}
-    if command.probes:
-        value["probes"] = api.probe(
-            command.run, data=command.data, step=command.step, settings=settings
-        )
-        lines += probe_lines(value["probes"])
-    output(value, command.json, "\n".join(lines))
+    runs = open_runs(command.runs)
+    values = []
+    for run in runs:
+        result = api.evaluate(run, chosen, data=command.data, step=command.step)
+        scores = summarise(result)
+        lines = [f"{run.path}:"] if len(runs) > 1 else []
+        lines += [f"{k:22} {v:6.1f}" for k, v in scores.items()]
+        for protocol, count in missing_repeats(result).items():
+            lines.append(f"{protocol}: {count} repeats are missing, their simulation diverged")
+        values.append({**result, "scores": scores})
+        if command.probes:
+            probes = api.probe(run, data=command.data, step=command.step, settings=settings)
+            values[-1]["probes"] = probes
+            lines += probe_lines(probes)
+        if not command.json:  # each as soon as it is there
+            print("\n".join(lines), flush=True)
+    if command.json:
+        print(json.dumps(values[0] if len(runs) == 1 else {"evaluations": values}))
 
 
 def probe_lines(probes: dict[str, Any]) -> list[str]:

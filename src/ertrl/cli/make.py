@@ -181,6 +181,8 @@ def train(argv: Sequence[str]) -> None:
         from ertrl.methods import get_method
         from ertrl.profiles import profile_label, train_config
 
+        if Path(what).exists() or Path(what).name != what:
+            raise ConfigError(f"{what} is neither a method nor a run: it has no config.json")
         method = get_method(what)
         profile = peek(argv, "--profile", "laptop")
         data = peek(argv, "--data", "")
@@ -189,6 +191,8 @@ def train(argv: Sequence[str]) -> None:
             raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
         dataset = Dataset(data) if data else None
         family = dataset.family if dataset else peek(argv, "--family", "point-robot")
+        if dataset and peek(argv, "--family", family) != family:
+            raise ConfigError(f"{data} holds {family}; --family is for --help without --data")
         chosen = peek(argv, "--use-learner", "") or None
         variant = peek(argv, "--variant", "paper")
         simulated = dataset is None or dataset.has_simulator
@@ -210,6 +214,13 @@ def train(argv: Sequence[str]) -> None:
         if command.seeds:
             from ertrl.launch import parse_seeds, train_seeds
 
+            taken = ["--seed"] if command.seeds_in == "program" else ["--seed", "--threads"]
+            given = [option for option in taken if peek(argv, option, "")]
+            if given:
+                raise ConfigError(
+                    f"--seeds and {' and '.join(given)} do not go together: each run has a seed "
+                    "and a thread of its own"
+                )
             seeds = parse_seeds(command.seeds)
             runs = train_seeds(
                 what, learner, command.config, dataset, seeds, how=command.seeds_in, **options

@@ -91,7 +91,8 @@ def estimate(
 
 def _small(family: Family, config: CollectConfig, steps_per_block: int, **changes) -> Collector:
     """The same networks and simulations with a short replay in memory."""
-    steps = max(MEASURED_STEPS, steps_per_block) // steps_per_block * steps_per_block
+    # A block and the step before it, or many blocks of one step.
+    steps = max(MEASURED_STEPS // steps_per_block, 2) * steps_per_block
     blank = {"random_steps": 0, "checkpoints": 1, "first_checkpoint": 0, "last_checkpoint": 0}
     small = replace(config, steps=steps, steps_per_block=steps_per_block, **blank, **changes)
     collector = Collector(family, small)

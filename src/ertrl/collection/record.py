@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ertrl.collection.collector import Collector
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.needs import check_disk, describe_needs, needs
@@ -13,7 +11,7 @@ from ertrl.collection.resume import RowSeal, Savepoint, Savepoints, sweep
 from ertrl.collection.style import style_directions
 from ertrl.config import CollectConfig, to_json
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
-from ertrl.envs import Family, anchor_returns
+from ertrl.envs import Family, anchor_returns, mean_returns
 from ertrl.errors import DataError, Interrupted, SimulationError, TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle, say
 from ertrl.signals import stop_signals
@@ -177,7 +175,7 @@ class _Collection:
         for task in range(family.n_tasks):
             rows = slice(task * per_task, (task + 1) * per_task)
             self.writer.add(task, Episodes(*(x[rows] for x in episodes)), checkpoint)
-        returns = mean_returns(episodes, family.n_tasks)
+        returns = mean_returns(episodes, range(family.n_tasks))
         steps = self._block * config.steps_per_block
         simulations = family.n_tasks * config.simulations_per_task
         point = {
@@ -192,7 +190,7 @@ class _Collection:
         """Measure the references and the distance of policies, then seal the dataset."""
         family, config = self.family, self.config
         final = self._collector.episodes(config.reference_episodes, "expert", 0, stochastic=False)
-        own = mean_returns(final, family.n_tasks)
+        own = mean_returns(final, range(family.n_tasks))
         anchors = anchor_returns(
             family, range(family.n_tasks), config.reference_episodes, config.seed
         )
@@ -218,13 +216,3 @@ class _Collection:
             "seconds": round(self._seconds, 2),
         }
         self.writer.seal(records, collector)
-
-
-def mean_returns(episodes: Episodes, n_tasks: int) -> np.ndarray:
-    """Mean return of each task over the episodes that can be used."""
-    returns = episodes.reward.sum(axis=1, dtype=np.float64)
-    usable = ~episodes.diverged.reshape(n_tasks, -1)
-    if not usable.any(axis=1).all():
-        task = int(np.argmin(usable.any(axis=1)))
-        raise SimulationError(f"every simulation of task {task} diverged; nothing was written")
-    return np.mean(returns.reshape(n_tasks, -1), axis=1, where=usable)

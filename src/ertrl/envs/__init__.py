@@ -3,7 +3,7 @@
 from ertrl.envs.family import GROUPS, Family, Simulation, Split, Step
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
 from ertrl.envs.registry import family_names, make_family
-from ertrl.envs.rollout import anchor_returns, rollout
+from ertrl.envs.rollout import anchor_returns, mean_returns, rollout
 
 __all__ = [
     "GROUPS",
@@ -17,5 +17,6 @@ __all__ = [
     "env_id",
     "family_names",
     "make_family",
+    "mean_returns",
     "rollout",
 ]

@@ -5,12 +5,12 @@ from functools import cache
 from ertrl.envs import families
 from ertrl.envs.family import Family, Option
 from ertrl.errors import ConfigError, unknown
-from ertrl.plugins import discover
+from ertrl.plugins import by_name, discover
 
 
 @cache
 def _families() -> dict[str, type[Family]]:
-    return {f.name: f for group in discover(families, "FAMILIES") for f in group}
+    return by_name(family for group in discover(families, "FAMILIES") for family in group)
 
 
 def family_names() -> list[str]:

@@ -213,13 +213,19 @@ def caption(images: np.ndarray, text: str) -> np.ndarray:
     return labelled
 
 
+def check_suffix(path: str | Path) -> None:
+    """Only what can be written."""
+    if Path(path).suffix not in (".mp4", ".gif"):
+        name = Path(path).name
+        raise RenderError(f"'{name}' is neither .mp4 nor .gif; those are what can be written")
+
+
 def write_video(path: str | Path, images: np.ndarray, fps: float) -> Path:
     """Write an .mp4 or a .gif; the file appears when it is complete."""
     import imageio.v2 as imageio
 
+    check_suffix(path)
     path = Path(path)
-    if path.suffix not in (".mp4", ".gif"):
-        raise RenderError(f"'{path.name}' is neither .mp4 nor .gif; those are what can be written")
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ertrl import rng
 from ertrl.envs.family import Family
+from ertrl.errors import SimulationError
 from ertrl.types import Episodes
 
 Policy = Callable[[np.ndarray, int], np.ndarray]
@@ -68,7 +69,16 @@ def anchor_returns(
     }
 
     def mean_return(plan: np.ndarray) -> np.ndarray:
-        reward = rollout(family, parameters, lambda _, t: plan[:, t], seeds).reward
-        return reward.sum(axis=1, dtype=np.float64).reshape(len(tasks), episodes).mean(axis=1)
+        return mean_returns(rollout(family, parameters, lambda _, t: plan[:, t], seeds), tasks)
 
     return {name: mean_return(plan) for name, plan in actions.items()}
+
+
+def mean_returns(episodes: Episodes, tasks: Sequence[int]) -> np.ndarray:
+    """Mean return of each task, equally many episodes each, over those that did not diverge."""
+    returns = episodes.reward.sum(axis=1, dtype=np.float64)
+    usable = ~episodes.diverged.reshape(len(tasks), -1)
+    if not usable.any(axis=1).all():
+        task = tasks[int(np.argmin(usable.any(axis=1)))]
+        raise SimulationError(f"every simulation of task {task} diverged; nothing was written")
+    return np.mean(returns.reshape(len(tasks), -1), axis=1, where=usable)

@@ -66,7 +66,7 @@ def compare(
         config = replace_from_json(config, {**settings, "seed": seed})
         run = Run.create(Path(out) / "runs", dataset, method, learner, config, profile)
         runs.append(run.path)
-        jobs.append(training_job(run, dataset, Path(out) / "logs"))
+        jobs.append(training_job(run, dataset))
     run_jobs(jobs)
     return runs
 

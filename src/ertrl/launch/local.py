@@ -21,6 +21,7 @@ from rich.console import Console
 
 from ertrl.errors import Interrupted, RunError
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
+from ertrl.provenance import available_cores
 
 
 class Job(NamedTuple):
@@ -100,7 +101,7 @@ def run_jobs(
     """
     jobs = _named_apart(jobs)
     state = _State(jobs)
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or available_cores()
     threads = [_Worker(waiting, state) for waiting in [list(jobs)] for _ in range(workers)]
     console = Console(stderr=True)
     bars = rich_bars(console) if console.is_terminal and progress == "auto" else None

@@ -11,6 +11,8 @@ from ertrl.config import TrainConfig
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
 from ertrl.launch.local import Job, run_jobs
+from ertrl.learners import get_learner
+from ertrl.methods import get_method
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_start, train_together
 
@@ -38,7 +40,7 @@ def train_seeds(
     """
     if len(set(seeds)) < len(seeds) or not seeds:
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
-    check_start(dataset, config, sinks)
+    check_start(get_method(method), get_learner(learner), dataset, config, sinks)
     runs = [
         Run.create(out, dataset, method, learner, replace(config, seed=seed), profile)
         for seed in seeds
@@ -47,17 +49,16 @@ def train_seeds(
         how = "processes" if jax.default_backend() == "cpu" else "program"
     if how == "program":
         return train_together(runs, dataset, progress, sinks)
-    logs = Path(out) / "logs"
-    run_jobs([training_job(run, dataset, logs, sinks) for run in runs], progress=progress)
+    run_jobs([training_job(run, dataset, sinks) for run in runs], progress=progress)
     return runs
 
 
-def training_job(run: Run, dataset: Dataset, logs: Path, sinks: Sequence[SinkName] = ()) -> Job:
-    """A process that trains this run to its end."""
+def training_job(run: Run, dataset: Dataset, sinks: Sequence[SinkName] = ()) -> Job:
+    """A process that trains this run to its end; what it says of errors stays with the run."""
     arguments = ("train", str(run.path), "--data", str(dataset.path))
     arguments += ("--sink", *sinks) if sinks else ()
     label = f"{dataset.family} {run.method.name} seed {run.config.seed}"
-    return Job(label, arguments, logs / f"{run.name}.log")
+    return Job(label, arguments, run.path / "train.log")
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -5,7 +5,7 @@ from functools import cache
 import ertrl.learners
 from ertrl.errors import ConfigError, unknown
 from ertrl.learners.base import Learner, LearnerStep, Metrics
-from ertrl.plugins import discover
+from ertrl.plugins import by_name, discover
 
 __all__ = ["Learner", "LearnerStep", "Metrics", "get_learner", "learners"]
 
@@ -13,7 +13,7 @@ __all__ = ["Learner", "LearnerStep", "Metrics", "get_learner", "learners"]
 @cache
 def learners() -> dict[str, Learner]:
     """All learners by name."""
-    return {learner.name: learner for learner in discover(ertrl.learners, "LEARNER")}
+    return by_name(discover(ertrl.learners, "LEARNER"))
 
 
 def get_learner(name: str) -> Learner:

@@ -5,7 +5,7 @@ from functools import cache
 import ertrl.methods
 from ertrl.errors import ConfigError, unknown
 from ertrl.methods.base import Method
-from ertrl.plugins import discover
+from ertrl.plugins import by_name, discover
 
 __all__ = ["Method", "get_method", "methods"]
 
@@ -13,7 +13,7 @@ __all__ = ["Method", "get_method", "methods"]
 @cache
 def methods() -> dict[str, Method]:
     """All methods by name."""
-    return {method.name: method for method in discover(ertrl.methods, "METHOD")}
+    return by_name(discover(ertrl.methods, "METHOD"))
 
 
 def get_method(name: str) -> Method:

@@ -31,7 +31,7 @@ class Moments(NamedTuple):
             (1 - share) * (self.variance + share * jnp.square(apart)) + share * flat.var(axis=0),
         )
 
-    def deviation(self, least: float = 1e-6) -> Float[Array, "N"]:
+    def deviation(self) -> Float[Array, "N"]:
         """Standard deviations; 1 for what never changes."""
         deviation = jnp.sqrt(self.variance)
-        return jnp.where(deviation > least, deviation, 1.0)
+        return jnp.where(deviation > 1e-6, deviation, 1.0)

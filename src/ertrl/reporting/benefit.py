@@ -99,7 +99,10 @@ def benefit(results: Results, materials: Sequence[Material]) -> Benefit | None:
         pair = [_plain_variant(family, method) for method in (WITH, WITHOUT)]
         if any(v is None for v in pair):
             absent = [m.upper() for m, v in zip((WITH, WITHOUT), pair, strict=True) if v is None]
-            missing.append(f"{family.family}: no run of {' or '.join(absent)} to compare")
+            missing.append(
+                f"{family.family}: no run of {' or '.join(absent)} to compare, or several and none "
+                "as its profile has it"
+            )
             continue
         asked = True
         distance = style = None

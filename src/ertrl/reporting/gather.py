@@ -135,13 +135,13 @@ class FamilyResults:
         return None if values is None else np.asarray(values, np.float64)
 
     def curve(self, run: SeedRun, protocol: str, step: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Normalised return [task, horizon] as the context grows, and its mean size [horizon]."""
+        """Normalised return and size of the context, both [task, horizon], as it grows."""
         returns = self.measured(run, protocol, "curve_returns", step)
         context = self.measured(run, protocol, "curve_context", step)
         if returns is None or context is None:
             return None
         means = mean_of_measured(returns, axis=1)
-        return normalise(means, self.references), context.mean(axis=(0, 1))
+        return normalise(means, self.references), context.mean(axis=1)
 
     def score(
         self,
@@ -211,7 +211,11 @@ class Results:
         return list(dict.fromkeys(v.label for f in self.families for v in f.variants))
 
 
-def gather(runs: Sequence[str | Path | Run], data: Sequence[str | Path] = ()) -> Results:
+Runs = str | Path | Run | Sequence[str | Path | Run]
+"""Runs, or folders of them."""
+
+
+def gather(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
     """Read runs, refuse what cannot be compared, and sort the rest.
 
     `data` are dataset folders that have moved; they are looked at only to tell datasets of one
@@ -228,10 +232,10 @@ def gather(runs: Sequence[str | Path | Run], data: Sequence[str | Path] = ()) ->
     return Results(results, tuple(note for family in results for note in _notes(family)))
 
 
-def open_runs(runs: Sequence[str | Path | Run]) -> list[Run]:
+def open_runs(runs: Runs) -> list[Run]:
     """Open runs; a folder that is no run itself stands for the runs in it."""
     opened: dict[Path, Run] = {}
-    for given in runs:
+    for given in [runs] if isinstance(runs, (str, Path, Run)) else runs:
         if isinstance(given, Run):
             found = [given]
         else:
@@ -241,7 +245,7 @@ def open_runs(runs: Sequence[str | Path | Run]) -> list[Run]:
             found = [Run(p) for p in ([path] if is_run or not inside else inside)]
         opened |= {run.path.resolve(): run for run in found}
     if not opened:
-        raise ReportError("a report needs at least one run; make one with `ertrl train`")
+        raise ReportError("there is no run to look at; make one with `ertrl train`")
     return list(opened.values())
 
 
@@ -285,11 +289,13 @@ def _family(name: str, members: list[SeedRun]) -> FamilyResults:
             f"`ertrl evaluate {members[0].run.path}`"
         )
     facts = _agreed_facts(members, evaluated)
+    variants = _variants(members)
+    _agreed_probes(variants)
     seen = {p for m in evaluated for e in m.evaluations.values() for p in e["protocols"]}
     return FamilyResults(
         family=name,
         protocols=tuple(p for p in PROTOCOLS if p in seen),
-        variants=_variants(members),
+        variants=variants,
         **facts,
     )
 
@@ -318,6 +324,14 @@ def _agreed_facts(members: list[SeedRun], evaluated: list[SeedRun]) -> dict[str,
     order = known + [g for g in pattern["groups"] if g not in known]
     groups = {g: pattern["groups"][g] for g in order}
     return facts | {"groups": groups, "settings": pattern["evaluation"]}
+
+
+def _agreed_probes(variants: Sequence[Variant]) -> None:
+    """Probes that are shown side by side must have looked at equally much."""
+    probed = [(r, r.probes[v.step]) for v in variants for r in v.runs if v.step in r.probes]
+    for run, probes in probed[1:]:
+        first, expected = probed[0]
+        _same(first, run, "probe settings", expected["settings"], probes["settings"])
 
 
 def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) -> None:

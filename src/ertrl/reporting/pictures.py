@@ -121,7 +121,8 @@ def _adaptation(family: FamilyResults, labels: list[str]) -> Drawn:
     caption = (
         "Normalised return from episode to episode (where episodes end early, of the last one "
         "begun in each horizon of steps) as the context grows; tables show the last. Below each "
-        "episode: how many transitions its z was inferred from, mean over tasks. Dashed: z from "
+        "episode: how many transitions its z was inferred from, mean over runs and the group's "
+        "tasks. Dashed: z from "
         f"the task's best logged policy instead. {SEEDS_DRAWN}"
     )
     return {"adaptation": (figure, f"Return from episode to episode on {family.family}", caption)}

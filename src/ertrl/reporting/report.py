@@ -12,15 +12,14 @@ from ertrl.provenance import provenance
 from ertrl.reporting import page, style, tables
 from ertrl.reporting.benefit import Benefit, benefit
 from ertrl.reporting.benefit import markdown as benefit_markdown
-from ertrl.reporting.gather import FamilyResults, Results, SeedRun, Variant, gather
+from ertrl.reporting.gather import FamilyResults, Results, Runs, SeedRun, Variant, gather
 from ertrl.reporting.material import prepare
 from ertrl.reporting.pictures import Picture, draw, draw_shared
 from ertrl.reporting.summary import summarise_family
-from ertrl.training import Run
 
 
 def report(
-    runs: Sequence[str | Path | Run],
+    runs: Runs,
     out: str | Path = "report",
     data: str | Path | Sequence[str | Path] | None = None,
 ) -> Path:
@@ -60,9 +59,7 @@ class Composition(NamedTuple):
     html: str
 
 
-def compose(
-    runs: Sequence[str | Path | Run], data: str | Path | Sequence[str | Path] | None = None
-) -> Composition:
+def compose(runs: Runs, data: str | Path | Sequence[str | Path] | None = None) -> Composition:
     """Read, replay, draw and typeset."""
     folders = [data] if isinstance(data, (str, Path)) else list(data or [])
     results = gather(runs, folders)

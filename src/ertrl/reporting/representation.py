@@ -29,12 +29,10 @@ def probes_of(family: FamilyResults) -> dict[str, list[Probes]]:
     return {label: probes for label, probes in found.items() if probes}
 
 
-def errors(
-    probes: Sequence[Probes], target: str, context: str, model: str, part: str = "test_rmse"
-) -> list[float]:
-    """The error of each seed."""
+def errors(probes: Sequence[Probes], target: str, context: str, model: str) -> list[float]:
+    """The test error of each seed."""
     return [
-        entry[part]
+        entry["test_rmse"]
         for probe in probes
         for entry in probe["regression"]
         if (entry["target"], entry["context"], entry["model"]) == (target, context, model)

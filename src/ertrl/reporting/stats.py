@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
-def mean_estimate(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> Estimate:
+def mean_estimate(values: Sequence[float] | np.ndarray) -> Estimate:
     """Mean over seeds with Student's t interval; no interval for a single seed."""
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not x.size:
@@ -35,7 +35,7 @@ def mean_estimate(values: Sequence[float] | np.ndarray, level: float = LEVEL) ->
     mean, n = float(x.mean()), x.size
     if n < 2:
         return Estimate(mean, n)
-    half = float(scipy_stats.t.ppf((1 + level) / 2, n - 1) * x.std(ddof=1) / np.sqrt(n))
+    half = float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1) * x.std(ddof=1) / np.sqrt(n))
     return Estimate(mean, n, mean - half, mean + half)
 
 
@@ -52,13 +52,13 @@ class Difference(NamedTuple):
     """Two-sided, of this comparison alone; see `holm` for several."""
 
 
-def welch(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Difference | None:
+def welch(a: Sequence[float], b: Sequence[float]) -> Difference | None:
     """Compare two samples of seeds; None where they cannot be: under two seeds or no variance."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if min(x.size, y.size) < 2 or (np.ptp(x) == 0 and np.ptp(y) == 0):
         return None
     test = scipy_stats.ttest_ind(x, y, equal_var=False)
-    low, high = test.confidence_interval(level)
+    low, high = test.confidence_interval(LEVEL)
     return Difference(float(x.mean() - y.mean()), float(low), float(high), float(test.pvalue))
 
 
@@ -100,19 +100,19 @@ def resampled(strata: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [s[draw.integers(len(s), size=(RESAMPLES, len(s)))] for s in strata]
 
 
-def _with_interval(value: float, n: int, outcomes: np.ndarray, level: float) -> Estimate:
+def _with_interval(value: float, n: int, outcomes: np.ndarray) -> Estimate:
     if n < MIN_BOOTSTRAP_SEEDS:
         return Estimate(value, n)
-    low, high = np.quantile(outcomes, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(outcomes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Estimate(value, n, float(low), float(high))
 
 
-def iqm_estimate(strata: Sequence[np.ndarray], level: float = LEVEL) -> Estimate:
+def iqm_estimate(strata: Sequence[np.ndarray]) -> Estimate:
     """Interquartile mean over all seeds and tasks of all strata [seeds, tasks]."""
     value = float(interquartile_mean(np.concatenate([s.ravel() for s in strata])))
     drawn = [d.reshape(RESAMPLES, -1) for d in resampled(strata)]
     outcomes = interquartile_mean(np.concatenate(drawn, axis=1))
-    return _with_interval(value, min(len(s) for s in strata), outcomes, level)
+    return _with_interval(value, min(len(s) for s in strata), outcomes)
 
 
 def profile(strata: Sequence[np.ndarray], levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -145,8 +145,8 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> Correlation | None:
     return Correlation(float(found.statistic), float(found.pvalue), len(x))
 
 
-def improvement_estimate(x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
+def improvement_estimate(x: np.ndarray, y: np.ndarray) -> Estimate:
     """Probability that x [seeds, tasks] improves on y [other seeds, tasks]."""
     value = float(probability_of_improvement(x, y))
     outcomes = probability_of_improvement(*resampled([x, y]))
-    return _with_interval(value, min(len(x), len(y)), outcomes, level)
+    return _with_interval(value, min(len(x), len(y)), outcomes)

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ertrl.reporting.gather import Results, gather
+from ertrl.reporting.gather import Results, Runs, gather
 from ertrl.reporting.summary import Cell, Row, Summary, group_title, summarise_family
-from ertrl.training import Run
 
 MISSING = "—"
 SHORT_TITLES = {"train": "training", "test-id": "held-out", "test-ood": "OOD"}
@@ -217,17 +216,16 @@ def _rich_cell(cell: Cell) -> Text:
 
 
 def print_summary(
-    runs: Sequence[str | Path | Run],
+    runs: Runs,
     data: Sequence[str | Path] = (),
     *,
-    normalised: bool = True,
     console: Console | None = None,
 ) -> None:
     """Print the table of each family on the terminal; `data` as in `gather`."""
     results = gather(runs, data)
     console = console or Console()
     for family in results.families:
-        console.print(rich_table(summarise_family(family, normalised=normalised)))
+        console.print(rich_table(summarise_family(family)))
     console.print(
         "± is half the 95% confidence interval over seeds; bold is the highest mean.", style="dim"
     )

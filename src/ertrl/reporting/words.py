@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ertrl.evaluation.idaq import EPISODES as IDAQ_EPISODES
 from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.html_tables import minus
 from ertrl.reporting.summary import SIGNIFICANT, Summary
@@ -75,6 +76,12 @@ def protocol_lines(family: FamilyResults) -> dict[str, str]:
         f"first time after {first}.",
         "non-prior": "Exploration without knowledge of the task: uniformly random actions in the "
         "first half of the evaluation, then samples of the policy. Takes twice the interaction.",
+        "idaq": "The best of the agent's own episodes. It first tries z of training tasks that are "
+        "unlike each other, and ends with the z that scored best.",
     }
-    tail = f" Episode {episodes} counts." if episodes > 1 else ""
-    return {p: lines.get(p, "") + tail for p in family.protocols}
+
+    def tail(protocol: str) -> str:
+        last = max(episodes, IDAQ_EPISODES) if protocol == "idaq" else episodes
+        return f" Episode {last} counts." if last > 1 else ""
+
+    return {p: lines[p] + tail(p) for p in family.protocols}

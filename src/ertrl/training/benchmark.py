@@ -92,9 +92,10 @@ def _memory(compiled: Any) -> int:
     return m.temp_size_in_bytes + m.argument_size_in_bytes + m.output_size_in_bytes
 
 
-def _timed(call, seconds: float, at_least: int = 3) -> list[float]:
+def _timed(call, seconds: float) -> list[float]:
+    """At least three of them."""
     times: list[float] = []
-    while sum(times) < seconds or len(times) < at_least:
+    while sum(times) < seconds or len(times) < 3:
         begun = time.perf_counter()
         jax.block_until_ready(call())
         times.append(time.perf_counter() - begun)

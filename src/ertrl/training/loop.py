@@ -14,11 +14,13 @@ from ertrl.config import TrainConfig
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import ConfigError, Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
+from ertrl.learners import Learner
+from ertrl.methods import Method
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.signals import stop_signals
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
-from ertrl.training.update import TrainState, make_chunk, run_key
+from ertrl.training.update import TrainState, init, make_chunk, run_key
 
 
 def train_run(
@@ -40,7 +42,8 @@ def train_together(
     its own folder, as if it had been alone, and may have started alone.
     """
     _check_alike(runs)
-    check_start(dataset, runs[0].config, sinks)
+    first = runs[0]
+    check_start(first.method, first.learner, dataset, first.config, sinks)
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(store.exclusive(run.path))
@@ -56,11 +59,18 @@ def train_together(
     return list(runs)
 
 
-def check_start(dataset: Dataset, config: TrainConfig, sinks: Sequence[SinkName] = ()) -> None:
+def check_start(
+    method: Method,
+    learner: Learner,
+    dataset: Dataset,
+    config: TrainConfig,
+    sinks: Sequence[SinkName] = (),
+) -> None:
     """Find out now, before a run exists, what would stop it; not after hours."""
     config.validate()
     check_sinks(sinks)
     Sampler(dataset, config.sampling, extra_batches=0, seed=0)
+    eqx.filter_eval_shape(init, method, learner, config, dataset.dims)
     if dataset.has_simulator:
         references(dataset)
 

@@ -6,6 +6,7 @@ metrics.jsonl              one line per chunk of updates and per evaluation: sou
 checkpoints/00001000.*     safetensors and its sealed description
 evaluations/00005000.json  per-task returns of all protocols, sealed
 probes/00005000.json       what z knows of task and behaviour policy, sealed
+train.log                  error output, where it was trained among others
 """
 
 import json

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, unknown
 from ertrl.training.run import Run
 
 SinkName = Literal["tensorboard", "wandb"]
@@ -92,6 +92,8 @@ SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb}
 def check_sinks(names: Sequence[str]) -> None:
     """Sinks are extras of the package: say so before anything is trained."""
     for name in names:
+        if name not in SINKS:
+            raise ConfigError(unknown("sink", name, SINKS))
         try:
             import_module(SINKS[name].package)
         except ImportError:

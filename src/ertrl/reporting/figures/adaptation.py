@@ -53,6 +53,7 @@ def adaptation_curves(family: FamilyResults, labels: list[str]) -> Figure | None
         shown, rows = [], family.rows[group]
         for protocol, panel in zip(family.protocols, line, strict=True):
             reference_lines(panel, family, group, words=panel is line[-1])
+            behind_z = []
             for variant in family.variants:
                 curves = known[variant.label][protocol]
                 if not curves:
@@ -61,11 +62,13 @@ def adaptation_curves(family: FamilyResults, labels: list[str]) -> Figure | None
                 shown.append(values)
                 colour, marker = colour_of(variant.label, labels), marker_of(variant.label, labels)
                 draw_seeds(panel, np.arange(1, values.shape[1] + 1), values, colour, marker)
-                _count_context(panel, np.mean([context for _, context in curves], axis=0))
+                behind_z += [context[rows].mean(axis=0) for _, context in curves]
                 oracle = list(family.scores(variant, "oracle", group).values())
                 if oracle:
                     shown.append(np.array(oracle))
                     panel.axhline(np.mean(oracle), color=colour, linewidth=0.9, linestyle="--")
+            if behind_z:
+                _count_context(panel, np.mean(behind_z, axis=0))
             panel.set_title(f"{group_title(group)}, {protocol} context")
         line[0].set_ylim(*limits(shown))
     number_axes(axes, "evaluation episode, transitions behind its z", "normalised return")

@@ -96,12 +96,12 @@ def draw_seeds(
             axes.plot(x, seed, color=colour, linewidth=0.8, alpha=0.55)
 
 
-def limits(values: Sequence[np.ndarray], *, floor: float = -10, ceiling: float = 112):
+def limits(values: Sequence[np.ndarray]) -> tuple[float, float]:
     """Room for all values and for both ends of the scale, but not for wide bands."""
     found = np.concatenate([[0.0], *(np.ravel(v) for v in values)])
     found = found[np.isfinite(found)]
     margin = 0.06 * max(np.ptp(found), 50.0)
-    return min(floor, float(found.min()) - margin), max(ceiling, float(found.max()) + margin)
+    return min(-10.0, float(found.min()) - margin), max(112.0, float(found.max()) + margin)
 
 
 def task_colours(axis: TaskAxis) -> Colormap:

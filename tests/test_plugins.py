@@ -1,0 +1,64 @@
+"""Methods and families of other installed distributions are found, and what is wrong with them."""
+
+import sys
+
+import pytest
+
+from ertrl.envs import make_family, registry
+from ertrl.errors import PluginError
+from ertrl.methods import get_method, methods
+
+METHOD = "from ertrl.methods.focal import METHOD as FOCAL\nMETHOD = FOCAL._replace(name={!r})\n"
+FAMILY = """
+from ertrl.envs.families.point_robot import PointRobot
+
+class Elsewhere(PointRobot):
+    name = "elsewhere"
+
+FAMILIES = (Elsewhere,)
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a distribution with one plug-in on the path; nothing of it outlives the test."""
+
+    def installed(group, source):
+        (tmp_path / "their_plugin.py").write_text(source)
+        facts = tmp_path / "their_plugin-1.0.dist-info"
+        facts.mkdir()
+        (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1.0\n")
+        (facts / "entry_points.txt").write_text(f"[{group}]\ntheirs = their_plugin\n")
+        monkeypatch.syspath_prepend(tmp_path)
+
+    caches = methods.cache_clear, registry._families.cache_clear
+    for clear in caches:
+        clear()
+    yield installed
+    sys.modules.pop("their_plugin", None)
+    for clear in caches:
+        clear()
+
+
+def test_a_method_of_another_distribution_is_found(install):
+    install("ertrl.methods", METHOD.format("theirs"))
+    assert get_method("theirs").update is get_method("focal").update
+
+
+def test_a_family_of_another_distribution_is_found(install):
+    install("ertrl.envs.families", FAMILY)
+    assert make_family("elsewhere").n_tasks == 40
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import no_such_package", "theirs .* cannot be loaded: ModuleNotFoundError"),
+        ("METHODE = 1", "has no METHOD"),
+        (METHOD.format("focal"), "two things are named 'focal'"),
+    ],
+)
+def test_a_plug_in_that_does_not_work_is_named(install, source, reason):
+    install("ertrl.methods", source)
+    with pytest.raises(PluginError, match=reason):
+        get_method("focal")
