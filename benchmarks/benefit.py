@@ -21,8 +21,8 @@ SEEDS = range(3)
 
 def main() -> None:
     datasets = [api.collect(family, COLLECTED / family) for family in TARGETS]
-    halfway = [c._replace(settings={"evaluate_every": 5000}) for c in DEMO]
-    report(compare(datasets, halfway, SEEDS, WORK), WORK / "report")
+    once = [c._replace(settings={"evaluate_every": 5000}) for c in DEMO]
+    report(compare(datasets, once, SEEDS, WORK), WORK / "report")
     KEEP.mkdir(parents=True, exist_ok=True)
     for name in ("results.json", "tables/summary.md", "tables/benefit.md"):
         shutil.copy(WORK / "report" / name, KEEP)
