@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from conftest import tiny_config
 from ertrl.errors import RunError
-from ertrl.launch import Job, run_jobs
+from ertrl.launch import Job, local, run_jobs
+from ertrl.progress import rich_bars
 from ertrl.training import Run
 
 
@@ -61,3 +64,19 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     assert "the state is saved" in log.read_text()
     assert 0 < run.latest_checkpoint() < 100_000
     assert json.loads(metrics.read_text().splitlines()[-1])["step"] == run.latest_checkpoint()
+
+
+def test_bars_of_many_jobs_fit_on_a_screen():
+    jobs = [Job(f"job {i}", (), Path("log")) for i in range(30)]
+    for few in (jobs[:4], jobs):
+        state = local._State(few)
+        state.progress["job 0"] = (7, 7, "done")
+        state.progress["job 1"] = (3, 7, "half way")
+        bars = rich_bars(Console())
+        ids = {name: bars.add_task(name, total=1, note="") for name in (*state.progress, local.ALL)}
+        local._move(bars, ids, state)
+        shown = [
+            task.description for task in bars.tasks if task.visible and task.id != ids[local.ALL]
+        ]
+        assert shown == (["job 1"] if few is jobs else [job.label for job in few])
+        assert bars.tasks[ids[local.ALL]].completed == 1

@@ -112,6 +112,11 @@ class Collector:
 
     # --- learning ---
 
+    @property
+    def learned(self) -> int:
+        """Blocks of updates so far; blocks of random actions come before them."""
+        return max(0, self._block - self.random_blocks)
+
     def train(self) -> Iterator[int]:
         """Alternate blocks of simulation and updates; yields after every learning block."""
         config = self.config
@@ -125,7 +130,7 @@ class Collector:
                     self.update(block, group, key)
             self._block += 1
             if block >= self.random_blocks:
-                yield self._block - self.random_blocks
+                yield self.learned
 
     def simulate(self, steps: int) -> None:
         """So many control steps of the present block, at random before learning starts."""

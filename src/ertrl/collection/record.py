@@ -80,7 +80,6 @@ class _Collection:
         self._begun = self._saved = time.monotonic()
         self._save_took = 0.0
         self._seconds_before = 0.0
-        self._block = 0
         point = savepoints.load()
         if point is None:
             wanted = needs(family, config)
@@ -106,8 +105,7 @@ class _Collection:
         self._episode_seal.verify(point.facts["episode_seal"], folder)
         collector.state = self._savepoints.load_state(point.block, collector.state)
         collector.resume(point.loop)
-        self._curve, self._block = point.facts["curve"], point.block
-        self._seconds_before = point.facts["seconds"]
+        self._curve, self._seconds_before = point.facts["curve"], point.facts["seconds"]
 
     @property
     def _seconds(self) -> float:
@@ -129,7 +127,7 @@ class _Collection:
             "replay_seal": self._replay_seal.extend(collector.replay.count),
             "episode_seal": self._episode_seal.extend(self.writer.filled),
         }
-        point = Savepoint(self._block, collector.progress(), facts)
+        point = Savepoint(collector.learned, collector.progress(), facts)
         self._savepoints.save(point, collector.state)
         self._saved = time.monotonic()
         self._save_took = self._saved - begun
@@ -143,10 +141,10 @@ class _Collection:
         """Train to the end, recording at the blocks the configuration names."""
         config, label = self.config, f"collect {self.family.name}"
         blocks, at = config.steps // config.steps_per_block, config.recorded_blocks()
-        with Meter(label, blocks, start=self._block, style=self._progress) as meter:
-            meter.update(self._block, self._note())
+        before = self._collector.learned
+        with Meter(label, blocks, start=before, style=self._progress) as meter:
+            meter.update(before, self._note())
             for block in self._collector.train():
-                self._block = block
                 if block in at:
                     self._record(at.index(block))
                 stopping = bool(stop_signal) and block < blocks
@@ -176,7 +174,7 @@ class _Collection:
             rows = slice(task * per_task, (task + 1) * per_task)
             self.writer.add(task, Episodes(*(x[rows] for x in episodes)), checkpoint)
         returns = mean_returns(episodes, range(family.n_tasks))
-        steps = self._block * config.steps_per_block
+        steps = self._collector.learned * config.steps_per_block
         simulations = family.n_tasks * config.simulations_per_task
         point = {
             "updates": steps * config.updates_per_step,

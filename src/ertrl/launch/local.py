@@ -12,16 +12,20 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.progress import Progress, TaskID
 
 from ertrl.errors import Interrupted, RunError
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
 from ertrl.provenance import available_cores
+
+WAITING, ALL = "waiting", "all runs"
+MOST_BARS = 12
 
 
 class Job(NamedTuple):
@@ -55,7 +59,7 @@ class _Worker(threading.Thread):
 
 class _State:
     def __init__(self, jobs: Sequence[Job]):
-        self.progress = {job.label: (0, 1, "waiting") for job in jobs}
+        self.progress = {job.label: (0, 1, WAITING) for job in jobs}
         self.failed: list[tuple[Job, str]] = []
         self.running: list[subprocess.Popen] = []
 
@@ -106,6 +110,8 @@ def run_jobs(
     console = Console(stderr=True)
     bars = rich_bars(console) if console.is_terminal and progress == "auto" else None
     ids = {job.label: bars.add_task(job.label, total=None, note="") for job in jobs} if bars else {}
+    if bars:
+        ids[ALL] = bars.add_task(ALL, total=len(jobs), note="", visible=len(jobs) > MOST_BARS)
     begun = last_line = time.monotonic()
     with bars or nullcontext(), _stoppable():
         for thread in threads:
@@ -114,8 +120,7 @@ def run_jobs(
             while any(thread.is_alive() for thread in threads):
                 time.sleep(0.2)
                 if bars:
-                    for label, (done, total, note) in state.progress.items():
-                        bars.update(ids[label], completed=done, total=total, note=note)
+                    _move(bars, ids, state)
                 elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                     last_line = time.monotonic()
                     _print_line(state, console, last_line - begun)
@@ -126,6 +131,16 @@ def run_jobs(
     if state.failed:
         job, reason = state.failed[0]
         raise RunError(f"{job.label} failed; {reason}")
+
+
+def _move(bars: Progress, ids: Mapping[str, TaskID], state: _State) -> None:
+    """Every job has a bar; where they are too many for a screen, only while it runs."""
+    crowded = len(state.progress) > MOST_BARS
+    for label, (done, total, note) in state.progress.items():
+        visible = not crowded or (done < total and note != WAITING)
+        bars.update(ids[label], completed=done, total=total, note=note, visible=visible)
+    finished = sum(done == total for done, total, _ in state.progress.values())
+    bars.update(ids[ALL], completed=finished)
 
 
 def _named_apart(jobs: Sequence[Job]) -> list[Job]:
