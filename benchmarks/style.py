@@ -36,7 +36,8 @@ def main(family: str) -> None:
     kept.mkdir(parents=True, exist_ok=True)
     made = out / "report"
     shutil.copy(made / "results.json", kept / "results.json")
-    shutil.copy(made / "tables" / "summary.md", kept / "summary.md")
+    for table in ("summary.md", "benefit.md"):
+        shutil.copy(made / "tables" / table, kept / table)
     shutil.copy(made / "figures" / "benefit-dose.png", kept / "dose.png")
 
 
