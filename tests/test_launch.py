@@ -80,3 +80,15 @@ def test_bars_of_many_jobs_fit_on_a_screen():
         ]
         assert shown == (["job 1"] if few is jobs else [job.label for job in few])
         assert bars.tasks[ids[local.ALL]].completed == 1
+
+
+def test_the_time_left_is_judged_by_work_that_was_done_now(capsys):
+    state = local._State([Job(name, (), Path("log")) for name in "abcd"])
+    state.progress |= {"a": (9, 9, ""), "b": (9, 9, ""), "c": (3, 4, "")}
+    state.before = {"a": 1.0, "b": 0.75, "c": 0.5}
+    # Half a job in 10 s, and one and a quarter are left.
+    local._print_line(state, Console(stderr=True), elapsed=10.0)
+    assert "2 of 4 done, c 75%, about 25 s left" in capsys.readouterr().err
+    state.before = {"a": 1.0, "b": 1.0, "c": 0.75}
+    local._print_line(state, Console(stderr=True), elapsed=10.0)
+    assert "left" not in capsys.readouterr().err, "nothing to judge by"

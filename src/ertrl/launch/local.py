@@ -60,6 +60,8 @@ class _Worker(threading.Thread):
 class _State:
     def __init__(self, jobs: Sequence[Job]):
         self.progress = {job.label: (0, 1, WAITING) for job in jobs}
+        self.before: dict[str, float] = {}
+        """Share of a job that was done when it started: earlier processes did that."""
         self.failed: list[tuple[Job, str]] = []
         self.running: list[subprocess.Popen] = []
 
@@ -77,7 +79,9 @@ class _State:
             for line in process.stdout:
                 try:
                     report = json.loads(line)
-                    self.progress[job.label] = (report["done"], report["total"], report["note"])
+                    done, total = report["done"], report["total"]
+                    self.progress[job.label] = (done, total, report["note"])
+                    self.before.setdefault(job.label, done / total)
                 except (ValueError, KeyError, TypeError):
                     continue  # anything else that the command prints is its result
             if process.wait() != 0:
@@ -86,6 +90,7 @@ class _State:
             else:
                 _, total, note = self.progress[job.label]
                 self.progress[job.label] = (total, total, note)
+                self.before.setdefault(job.label, 1.0)
             self.running.remove(process)
 
     def stop(self) -> None:
@@ -156,8 +161,9 @@ def _named_apart(jobs: Sequence[Job]) -> list[Job]:
 
 def _print_line(state: _State, console: Console, elapsed: float) -> None:
     shares = {label: done / total for label, (done, total, _) in state.progress.items()}
-    overall = sum(shares.values()) / len(shares)
-    left = f", about {elapsed / overall - elapsed:.0f} s left" if overall > 0.02 else ""
+    did = sum(share - state.before.get(label, 0.0) for label, share in shares.items())
+    to_do = len(shares) - sum(shares.values())
+    left = f", about {elapsed * to_do / did:.0f} s left" if did > 0.02 * (did + to_do) else ""
     done = sum(share == 1 for share in shares.values())
     under_way = [f"{label} {share:.0%}" for label, share in shares.items() if 0 < share < 1]
     parts = ", ".join([f"{done} of {len(shares)} done", *under_way])
