@@ -293,3 +293,28 @@ def test_one_protocol_and_one_run_need_no_list(tiny_run, tmp_path):
     assert "offline" in api.evaluate(tiny_run, "offline")["protocols"]
     for one in (tiny_run, tiny_run.path, str(tiny_run.path)):
         assert [run.name for run in open_runs(one)] == [tiny_run.name]
+
+
+def test_a_run_trained_further_is_one_that_was_as_long_from_the_start(
+    tiny_run, tiny_dataset, tmp_path
+):
+    once = api.start(
+        "er-trl", "td3bc", tiny_config(updates=80), tiny_dataset, out=tmp_path, progress="none"
+    )
+    short = tmp_path / "short" / tiny_run.path.name
+    shutil.copytree(tiny_run.path, short)
+    longer = api.resume(short, updates=80, progress="none")
+    assert (longer.name, longer.path.parent) == (once.name, short.parent)
+    for one, other in zip(
+        jax.tree.leaves(once.load()[0]), jax.tree.leaves(longer.load()[0]), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert longer.metrics() == once.metrics()
+    assert longer.evaluation_steps() == once.evaluation_steps() == [40, 80]
+    for step in (40, 80):
+        one, other = longer.evaluation(step), once.evaluation(step)
+        assert one["protocols"] == other["protocols"]
+    assert api.resume(short, updates=80, progress="none").path == longer.path
+    assert Run(short).latest_checkpoint() == 40, "the short one stays as it is"
+    with pytest.raises(ConfigError, match=r"has 40 updates.*not for 20"):
+        api.resume(short, updates=20, progress="none")

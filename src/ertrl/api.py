@@ -26,7 +26,7 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, check_start, train_run
+from ertrl.training import Run, SinkName, check_start, lengthened, train_run
 
 
 def collect(
@@ -162,15 +162,22 @@ def start(
 
 
 def resume(
-    run: str | Path,
+    run: str | Path | Run,
     *,
     data: str | Path | None = None,
+    updates: int | None = None,
     progress: ProgressStyle = "auto",
     sinks: Sequence[SinkName] = (),
 ) -> Run:
-    """Continue a run where it stands."""
-    opened = Run(run)
-    return train_run(opened, opened.open_dataset(data), progress, sinks)
+    """Continue a run where it stands.
+
+    With more `updates` than it has, a longer run beside it goes on from its newest checkpoint.
+    """
+    opened = run if isinstance(run, Run) else Run(run)
+    dataset = opened.open_dataset(data)
+    if updates is not None and updates != opened.config.updates:
+        opened = lengthened(opened, dataset, updates)
+    return train_run(opened, dataset, progress, sinks)
 
 
 def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:

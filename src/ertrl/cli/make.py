@@ -142,6 +142,8 @@ def train(argv: Sequence[str]) -> None:
 
         what: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD|RUN")] = ""
         """A method (`ertrl list` shows them) or the folder of a run to resume."""
+        updates: int | None = None
+        """For a run: train it further, to so many updates; that is a new run beside it."""
 
     @dataclass
     class Start(Common, Generic[M, L]):
@@ -173,7 +175,11 @@ def train(argv: Sequence[str]) -> None:
         if what is None:
             raise ConfigError("say first which METHOD to train or which RUN to resume; see --help")
         run = api.resume(
-            command.what, data=command.data, progress=command.progress, sinks=command.sink
+            command.what,
+            data=command.data,
+            updates=command.updates,
+            progress=command.progress,
+            sinks=command.sink,
         )
     else:
         from ertrl.data import Dataset
