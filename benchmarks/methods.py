@@ -42,14 +42,17 @@ def main(families: list[str], seeds: int, settings: dict, variants: bool) -> Non
     for family in families:
         contenders = [
             contender._replace(settings={**settings, **contender.settings})
-            for contender in (*map(Contender, METHODS), *(EXTRA[family] if variants else ()))
+            for contender in (
+                *map(Contender, METHODS),
+                *(EXTRA.get(family, ()) if variants else ()),
+            )
         ]
         dataset = api.collect(family, WORK / family / "data" / family)
         runs = compare([dataset], contenders, range(seeds), WORK / family)
         five = [run for i, run in enumerate(runs) if i % len(contenders) < len(METHODS)]
         report(five, WORK / family / "five")
         keep(WORK / family / "five", KEEP / family, "results", "summary", pictures=True)
-        if variants:
+        if variants and family in EXTRA:
             report(runs, WORK / family / "report")
             keep(WORK / family / "report", KEEP / family, "variants", "variants")
 
