@@ -184,10 +184,10 @@ def train(argv: Sequence[str]) -> None:
     else:
         from ertrl.data import Dataset
         from ertrl.learners import get_learner
-        from ertrl.methods import get_method
+        from ertrl.methods import get_method, methods
         from ertrl.profiles import profile_label, train_config
 
-        if Path(what).exists() or Path(what).name != what:
+        if what not in methods() and (Path(what).exists() or Path(what).name != what):
             raise ConfigError(f"{what} is neither a method nor a run: it has no config.json")
         method = get_method(what)
         profile = peek(argv, "--profile", "laptop")

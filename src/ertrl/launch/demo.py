@@ -38,7 +38,8 @@ def demo(
     place = out / "data" / family
     say(f"[bold]1/3[/] behaviour data of all {family} tasks -> {place}")
     dataset = collect(family, place, profile=profile)
-    say(f"[bold]2/3[/] meta-training, {seeds} seeds of each method -> {out / 'runs'}")
+    names = " and ".join(contender.method for contender in DEMO)
+    say(f"[bold]2/3[/] meta-training {names}, {seeds} seeds each -> {out / 'runs'}")
     runs = compare([dataset], DEMO, range(seeds), out, profile)
     say(f"[bold]3/3[/] report -> {out / 'report' / 'report.html'}")
     page = report(runs, out / "report")
