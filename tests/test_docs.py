@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -194,3 +195,27 @@ def test_rows_of_brac_are_trained_again_with_the_settings_they_had(monkeypatch):
             k: wanted[k] for k in had.keys() & wanted.keys()
         }
         assert stored[name]["updates"] == row.updates
+
+
+def test_returns_on_all_families_are_those_of_the_results():
+    readme = (ROOT / "README.md").read_text()
+    results = json.loads((ROOT / "results" / "benefit" / "results.json").read_text())
+    paper = paper_results()["unnormalised"]["ID"]
+    assert len(results["families"]) == 8
+    for family, facts in results["families"].items():
+        rows = [facts["tasks"].index(t) for t in facts["groups"]["train"]]
+        cells = [family, f"{np.array(facts['references']['expert'])[rows].mean():.0f}"]
+        by_method = {v["method"]: v["runs"] for v in facts["variants"]}
+        for method in ("er-trl", "focal"):
+            for group, protocol in product(("train", "test-id"), ("offline", "online")):
+                found = [r["protocols"][protocol]["returns"]["mean"] for r in by_method[method]]
+                cells.append(f"{np.mean([mean[group] for mean in found]):.0f}")
+                if group == "train":
+                    cells[-1] += f" ({paper[protocol][family][method][0]:.0f})"
+        assert f"| {' | '.join(cells)} |" in readme
+
+
+def test_the_correlation_over_families_is_that_of_the_results():
+    text = (ROOT / "docs" / "report.md").read_text()
+    table = (ROOT / "results" / "benefit" / "benefit.md").read_text()
+    assert table[table.index("| Tasks | Context |") :].split("\n\n")[0] in text

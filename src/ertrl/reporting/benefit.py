@@ -162,7 +162,7 @@ def content(found: Benefit, correlation: Content, dose: Content) -> list[Content
             f"{WITH.upper()} keeps the behaviour policy out of z, {WITHOUT.upper()} does not. The "
             "paper's guess: that helps where the behaviour policies of different tasks differ "
             "much. Gain is the difference of mean normalised returns; whiskers are Welch's 95% "
-            "intervals over seeds.",
+            "intervals over seeds, and may be longer than a panel.",
         )
     ]
     families = {p.family for p in found.with_distance}

@@ -12,6 +12,9 @@ from ertrl.reporting.html_tables import minus
 from ertrl.reporting.style import INK, MARKERS, MUTED, PALETTE, new_figure
 from ertrl.reporting.summary import group_title
 
+REACH = 3.0
+"""Panels end at so many times the largest gain: two seeds may have an interval beyond all bounds."""
+
 
 def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
     """Gain against the attribute `x` of a point: a row per group, a column per protocol."""
@@ -50,6 +53,9 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
                 ends = np.array([min(places), max(places)])
                 panel.plot(ends, start + slope * ends, color=INK, linewidth=0.8, linestyle="--")
             panel.set_title(title)
+        bound = REACH * max(10.0 / REACH, *(abs(p.gain) for p in points if p.group == group))
+        low, high = line[0].get_ylim()
+        line[0].set_ylim(max(low, -bound), min(high, bound))
     number_axes(axes, xlabel, "gain (points)")
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 5))
