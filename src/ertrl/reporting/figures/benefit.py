@@ -13,7 +13,7 @@ from ertrl.reporting.style import INK, MARKERS, MUTED, PALETTE, new_figure
 from ertrl.reporting.summary import group_title
 
 REACH = 3.0
-"""Panels end at so many times the largest gain: two seeds may have an interval beyond all bounds."""
+"""Panels end at so many times the largest gain: intervals of two seeds know no bounds."""
 
 
 def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
