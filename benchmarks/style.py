@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ertrl import api
-from ertrl.launch.demo import DEMO, compare
+from ertrl.launch.compare import compare
+from ertrl.launch.demo import DEMO
 from ertrl.profiles import collect_config
 from ertrl.reporting import report
 

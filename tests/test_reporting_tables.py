@@ -146,7 +146,7 @@ def test_a_folder_of_runs_stands_for_its_runs(tmp_path):
 def test_a_folder_without_runs_is_an_error(tmp_path):
     with pytest.raises(RunError, match="is not a run"):
         gather([tmp_path])
-    with pytest.raises(ReportError, match="no run to look at"):
+    with pytest.raises(RunError, match="no run to look at"):
         gather([])
 
 

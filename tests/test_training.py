@@ -18,8 +18,7 @@ from conftest import tiny_config
 from ertrl import api
 from ertrl.errors import ConfigError, CorruptFileError, RunError, TrainingDiverged
 from ertrl.learners import get_learner
-from ertrl.reporting.gather import open_runs
-from ertrl.training import Run, train_run
+from ertrl.training import Run, open_runs, train_run
 
 ENVIRONMENT = {**os.environ, "NPROC": "1"}
 

@@ -73,7 +73,7 @@ def evaluate(argv: Sequence[str]) -> None:
     from ertrl import api
     from ertrl.evaluation import missing_repeats, summarise
     from ertrl.evaluation.probes import ProbeSettings
-    from ertrl.reporting.gather import open_runs
+    from ertrl.training import open_runs
 
     most = ProbeSettings().projected
     settings = ProbeSettings(

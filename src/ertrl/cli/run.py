@@ -62,7 +62,7 @@ def watch(argv: Sequence[str]) -> None:
     from dataclasses import asdict
 
     from ertrl.launch import watch as watching
-    from ertrl.reporting.gather import open_runs
+    from ertrl.training import open_runs
 
     if command.json:
         seen = [asdict(watching.look(run)) for run in open_runs(command.runs)]

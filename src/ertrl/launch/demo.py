@@ -1,31 +1,14 @@
-"""The main job from start to end: data, several methods, several seeds, one report."""
+"""The main job from start to end: data, two methods, several seeds, one report."""
 
 import time
-from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 
 from ertrl.api import collect
-from ertrl.config import replace_from_json
-from ertrl.data import Dataset
-from ertrl.launch.local import run_jobs
-from ertrl.launch.seeds import training_job
-from ertrl.profiles import train_config
+from ertrl.launch.compare import Contender, compare
 from ertrl.reporting import print_summary, report
-from ertrl.training import Run
-
-
-class Contender(NamedTuple):
-    """A method of a comparison, with what differs from its profile."""
-
-    method: str
-    learner: str | None = None
-    """None: the profile's."""
-    settings: Mapping[str, Any] = {}
-
 
 DEMO = (Contender("er-trl"), Contender("focal"))
 
@@ -47,29 +30,6 @@ def demo(
     minutes = (time.monotonic() - begun) / 60
     say(f"Done in {minutes:.1f} minutes. Open {page} in a browser.")
     return {"report": str(page), "runs": [str(run) for run in runs], "minutes": minutes}
-
-
-def compare(
-    datasets: Sequence[Dataset],
-    contenders: Sequence[Contender],
-    seeds: Sequence[int],
-    out: str | Path,
-    profile: str = "laptop",
-) -> list[Path]:
-    """Train every contender on every dataset with every seed; called again, it goes on.
-
-    Seeds change slowest: stopped early, the comparison has some of them for all.
-    """
-    jobs, runs = [], []
-    for seed, dataset, contender in product(seeds, datasets, contenders):
-        method, learner, settings = contender
-        learner, config = train_config(profile, dataset.family, method, learner)
-        config = replace_from_json(config, {**settings, "seed": seed})
-        run = Run.create(Path(out) / "runs", dataset, method, learner, config, profile)
-        runs.append(run.path)
-        jobs.append(training_job(run, dataset))
-    run_jobs(jobs)
-    return runs
 
 
 def say(text: str) -> None:

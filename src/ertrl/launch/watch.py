@@ -16,8 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ertrl.errors import CorruptFileError
-from ertrl.reporting.gather import open_runs
-from ertrl.training import Run
+from ertrl.training import Run, open_runs
 
 DIGITS = len("-0123456789")
 """The end of a run's name that tells configurations apart; shown only where it has to."""

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ertrl.reporting import stats
-from ertrl.reporting.gather import FamilyResults, Results, Variant, style_of
+from ertrl.reporting.gather import style_of
 from ertrl.reporting.html_tables import minus, plain_table
 from ertrl.reporting.markup import Content, tag
 from ertrl.reporting.material import Material
+from ertrl.reporting.results import FamilyResults, Results, Variant
 from ertrl.reporting.summary import group_title
 from ertrl.reporting.tables import MISSING, markdown_line, number, plain
 

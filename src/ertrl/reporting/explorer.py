@@ -12,9 +12,9 @@ from matplotlib.colors import to_hex
 
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.figures.common import task_colours
-from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.markup import Markup, tag
 from ertrl.reporting.material import Material, Replay
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.summary import group_title
 
 DIGITS = 3

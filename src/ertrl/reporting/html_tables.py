@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ertrl.reporting.gather import FamilyResults, Results
 from ertrl.reporting.markup import Content, Markup, tag, text
 from ertrl.reporting.paper import published
+from ertrl.reporting.results import FamilyResults, Results
 from ertrl.reporting.stats import Estimate, iqm_estimate
 from ertrl.reporting.style import PALETTE
 from ertrl.reporting.summary import SIGNIFICANT, Cell, Column, Summary, group_title

@@ -9,8 +9,8 @@ import numpy as np
 from ertrl.data import Dataset
 from ertrl.errors import DataError, ReportError, RunError
 from ertrl.reporting import replay
-from ertrl.reporting.gather import FamilyResults, Results, SeedRun
 from ertrl.reporting.replay import Adaptation
+from ertrl.reporting.results import FamilyResults, Results, SeedRun
 from ertrl.reporting.taskaxis import TaskAxis, task_axis
 
 

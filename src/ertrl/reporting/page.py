@@ -10,11 +10,11 @@ from ertrl.config import to_json
 from ertrl.reporting import words
 from ertrl.reporting.benefit import Benefit
 from ertrl.reporting.benefit import content as benefit_content
-from ertrl.reporting.gather import Results
 from ertrl.reporting.html_tables import dot, plain_table
 from ertrl.reporting.markup import Content, Markup, tag, text
 from ertrl.reporting.material import Material
 from ertrl.reporting.pictures import Picture
+from ertrl.reporting.results import Results
 from ertrl.reporting.sections import (
     as_json,
     definitions,

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from ertrl.reporting import figures
 from ertrl.reporting.benefit import Benefit
 from ertrl.reporting.figures.common import BAND_SEEDS
-from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.material import Material
 from ertrl.reporting.representation import probes_of
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import house_style, settle
 
 SEEDS_DRAWN = (

@@ -12,10 +12,12 @@ from ertrl.provenance import provenance
 from ertrl.reporting import page, style, tables
 from ertrl.reporting.benefit import Benefit, benefit
 from ertrl.reporting.benefit import markdown as benefit_markdown
-from ertrl.reporting.gather import FamilyResults, Results, Runs, SeedRun, Variant, gather
+from ertrl.reporting.gather import gather
 from ertrl.reporting.material import prepare
 from ertrl.reporting.pictures import Picture, draw, draw_shared
+from ertrl.reporting.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.reporting.summary import summarise_family
+from ertrl.training import Runs
 
 
 def report(

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.html_tables import Line, dot, grid, minus, plain_table
 from ertrl.reporting.markup import Content, tag
 from ertrl.reporting.paper import paper_results
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.stats import mean_estimate
 from ertrl.reporting.summary import Column, group_title
 from ertrl.reporting.tables import MISSING

@@ -9,7 +9,6 @@ import numpy as np
 from ertrl.data import Dataset
 from ertrl.reporting import html_tables, words
 from ertrl.reporting.explorer import explorer
-from ertrl.reporting.gather import FamilyResults, Results, SeedRun
 from ertrl.reporting.html_tables import Line, grid, minus, plain_table
 from ertrl.reporting.markup import Content, Markup, paragraphs, tag
 from ertrl.reporting.material import Material
@@ -17,6 +16,7 @@ from ertrl.reporting.paper import in_paper, paper_results
 from ertrl.reporting.pictures import Picture, slug
 from ertrl.reporting.replay import latent_shift
 from ertrl.reporting.representation import plus_minus, representation
+from ertrl.reporting.results import FamilyResults, Results, SeedRun
 from ertrl.reporting.style import PALETTE, inline_svg
 from ertrl.reporting.summary import SIGNIFICANT, Cell, Column, Summary, group_title
 from ertrl.reporting.tables import CAPTION, MISSING, number

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ertrl.reporting import stats
-from ertrl.reporting.gather import ANCHORS, FamilyResults
+from ertrl.reporting.results import ANCHORS, FamilyResults
 from ertrl.reporting.stats import Difference, Estimate
 
 SIGNIFICANT = 0.05

@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ertrl.reporting.gather import Results, Runs, gather
+from ertrl.reporting.gather import gather
+from ertrl.reporting.results import Results
 from ertrl.reporting.summary import Cell, Row, Summary, group_title, summarise_family
+from ertrl.training import Runs
 
 MISSING = "—"
 SHORT_TITLES = {"train": "training", "test-id": "held-out", "test-ood": "OOD"}

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ertrl.evaluation.idaq import EPISODES as IDAQ_EPISODES
-from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.html_tables import minus
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.summary import SIGNIFICANT, Summary
 from ertrl.reporting.tables import number
 

@@ -2,16 +2,18 @@
 
 from ertrl.training.further import lengthened
 from ertrl.training.loop import check_start, train_run, train_together
-from ertrl.training.run import Run
+from ertrl.training.run import Run, Runs, open_runs
 from ertrl.training.sinks import SinkName
 from ertrl.training.update import TrainState
 
 __all__ = [
     "Run",
+    "Runs",
     "SinkName",
     "TrainState",
     "check_start",
     "lengthened",
+    "open_runs",
     "train_run",
     "train_together",
 ]

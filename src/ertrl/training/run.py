@@ -12,6 +12,7 @@ train.log                  error output, where it was trained among others
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,27 @@ class Run:
     def evaluation_path(self, step: int) -> Path:
         """Where the evaluation after `step` updates lives."""
         return self.path / "evaluations" / f"{step:08d}.json"
+
+
+Runs = str | Path | Run | Sequence[str | Path | Run]
+"""Runs, or folders of them."""
+
+
+def open_runs(runs: Runs) -> list[Run]:
+    """Open runs; a folder that is no run itself stands for the runs in it."""
+    opened: dict[Path, Run] = {}
+    for given in [runs] if isinstance(runs, (str, Path, Run)) else runs:
+        if isinstance(given, Run):
+            found = [given]
+        else:
+            path = Path(given)
+            inside = sorted(p.parent for p in path.glob("*/config.json"))
+            is_run = (path / "config.json").exists()
+            found = [Run(p) for p in ([path] if is_run or not inside else inside)]
+        opened |= {run.path.resolve(): run for run in found}
+    if not opened:
+        raise RunError("there is no run to look at; make one with `ertrl train`")
+    return list(opened.values())
 
 
 def _steps(folder: Path) -> list[int]:

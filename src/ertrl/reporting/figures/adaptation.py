@@ -18,8 +18,8 @@ from ertrl.reporting.figures.common import (
     reference_lines,
     task_colours,
 )
-from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.replay import Adaptation
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import INK, MUTED, PAPER, colour_of, marker_of, new_figure
 from ertrl.reporting.summary import group_title
 from ertrl.reporting.taskaxis import TaskAxis

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from ertrl.data import Dataset
 from ertrl.evaluation import normalise
 from ertrl.reporting.figures.common import limits, reference_lines
-from ertrl.reporting.gather import FamilyResults
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import PALETTE, new_figure
 from ertrl.reporting.summary import group_title
 

@@ -44,16 +44,13 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
             places, gains = [getattr(p, x) for p in chosen], [p.gain for p in chosen]
             found = stats.pearson(places, gains)
             if found is not None and not dose:
-                title += (
-                    "\n"
-                    + minus(f"r = {found.r:.2f}")
-                    + f", p = {chance(found.p)}".replace("= <", "<")
-                )
+                relation = "" if found.p < 0.001 else "= "
+                title += "\n" + minus(f"r = {found.r:.2f}") + f", p {relation}{chance(found.p)}"
                 slope, start = np.polyfit(places, gains, 1)
                 ends = np.array([min(places), max(places)])
                 panel.plot(ends, start + slope * ends, color=INK, linewidth=0.8, linestyle="--")
             panel.set_title(title)
-        bound = REACH * max(10.0 / REACH, *(abs(p.gain) for p in points if p.group == group))
+        bound = max(10.0, REACH * max(abs(p.gain) for p in points if p.group == group))
         low, high = line[0].get_ylim()
         line[0].set_ylim(max(low, -bound), min(high, bound))
     number_axes(axes, xlabel, "gain (points)")

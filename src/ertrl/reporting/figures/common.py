@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ertrl.reporting import stats
-from ertrl.reporting.gather import FamilyResults
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import GROUP_MARKERS, MUTED, colour_of, marker_of
 from ertrl.reporting.summary import group_title
 from ertrl.reporting.taskaxis import TaskAxis

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.figures.common import group_handles, handle, task_colours
-from ertrl.reporting.gather import FamilyResults
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import GROUP_MARKERS, MUTED, WIDTH, new_figure
 from ertrl.reporting.taskaxis import TaskAxis
 

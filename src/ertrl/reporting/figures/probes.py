@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ertrl.reporting.figures.common import legend_above, task_colours
-from ertrl.reporting.gather import FamilyResults
 from ertrl.reporting.representation import CONTEXTS, MODELS, Probes, errors, leaks, targets
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import GROUP_MARKERS, INK, MUTED, WIDTH, colour_of, new_figure
 from ertrl.reporting.summary import group_title
 from ertrl.reporting.taskaxis import TaskAxis

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from ertrl.reporting import stats
 from ertrl.reporting.figures.common import legend_of_variants, number_axes
-from ertrl.reporting.gather import FamilyResults
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import colour_of, new_figure
 from ertrl.reporting.summary import group_title
 

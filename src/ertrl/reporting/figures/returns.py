@@ -18,7 +18,7 @@ from ertrl.reporting.figures.common import (
     number_axes,
     reference_lines,
 )
-from ertrl.reporting.gather import FamilyResults
+from ertrl.reporting.results import FamilyResults
 from ertrl.reporting.style import (
     GROUP_MARKERS,
     INK,
