@@ -6,7 +6,9 @@ import dataclasses
 
 import pytest
 
-from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
+from ertrl.collection.config import CollectConfig
+from ertrl.config import replace_from_json, to_json
+from ertrl.training.config import TrainConfig
 
 TINY_COLLECT = CollectConfig(
     hidden=(32, 32),

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from ertrl import store
-from ertrl.config import TrainConfig, replace_from_json, to_json
+from ertrl.config import replace_from_json, to_json
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.training.config import TrainConfig
 
 TASKS = list(range(8))
 GROUPS = {"train": [0, 1, 2, 3], "test-id": [4, 5], "test-ood": [6, 7]}

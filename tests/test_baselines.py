@@ -12,11 +12,10 @@ from hypothesis.extra.numpy import arrays
 
 import reference as ref
 from ertrl import losses
-from ertrl.config import EncoderConfig
 from ertrl.errors import ConfigError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
-from ertrl.methods.encoder import GaussianEncoder
+from ertrl.methods.encoder import EncoderConfig, GaussianEncoder
 from ertrl.methods.moments import Moments
 from ertrl.training.update import init, make_chunk, run_key
 from ertrl.types import Context, Dims
@@ -330,7 +329,7 @@ def test_training_conditions_on_the_sample_that_the_encoder_is_updated_for():
     method = get_method("offline-pearl")
     config = with_fields(small_config("offline-pearl", "td3bc").method, probabilistic=True)
     state = random_state(method.init, config, DIMS)
-    context = Context(*(x[:, 0] for x in one_batch(small_config("focal", "td3bc")).context))
+    context = one_batch(small_config("focal", "td3bc")).context.first()
     key, other = jax.random.split(jax.random.key(0))
     z = method.draw(config, state, context, key)
     np.testing.assert_array_equal(z, method.draw(config, state, context, key))

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import TINY_COLLECT
 from ertrl.collection import Collector, collect, sac
+from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Lookahead, Replay
-from ertrl.config import CollectConfig
 from ertrl.data import Dataset
 from ertrl.envs import Step, make_family
 from ertrl.errors import ConfigError, DataError

@@ -9,18 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ertrl.config import (
-    CollectConfig,
-    EvaluationConfig,
-    SamplingConfig,
-    TrainConfig,
-    fingerprint,
-    replace_from_json,
-    to_json,
-)
+from ertrl.collection.config import CollectConfig
+from ertrl.config import fingerprint, replace_from_json, to_json
+from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
+from ertrl.evaluation.protocols import EvaluationConfig
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.training.config import TrainConfig
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ertrl import store
-from ertrl.config import SamplingConfig
 from ertrl.data import Dataset, Sampler
+from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError, CorruptFileError, DataError
 
 SAMPLING = SamplingConfig(meta_batch=4, batch_size=8, context_size=5, contexts_per_task=2)

@@ -12,12 +12,13 @@ import pytest
 import ertrl
 from conftest import tiny_config
 from ertrl import losses
-from ertrl.config import TrainConfig, replace_from_json, to_json
+from ertrl.config import replace_from_json, to_json
 from ertrl.envs import GROUPS, rollout
 from ertrl.learners import get_learner
 from ertrl.profiles import collect_config, train_config
 from ertrl.reporting.paper import paper_results
 from ertrl.training import Run
+from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key
 
 ROOT = Path(__file__).parent.parent

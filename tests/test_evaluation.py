@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from ertrl.config import EvaluationConfig
 from ertrl.data import Dataset
 from ertrl.envs import anchor_returns
 from ertrl.errors import ConfigError, DataError, SimulationError
@@ -16,7 +15,7 @@ from ertrl.evaluation import (
     summarise,
 )
 from ertrl.evaluation.evaluate import prior
-from ertrl.evaluation.protocols import best_checkpoint, steps_of_checkpoint
+from ertrl.evaluation.protocols import EvaluationConfig, best_checkpoint, steps_of_checkpoint
 from toys import ToyFamily, ToySimulation
 
 

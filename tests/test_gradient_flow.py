@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import reference as ref
-from ertrl.config import SamplingConfig
 from ertrl.data import Sampler
+from ertrl.data.sampler import SamplingConfig
 from ertrl.learners import LearnerStep, get_learner
 from ertrl.methods import er_trl, get_method
 from ertrl.training.update import TrainState, init, run_key, update

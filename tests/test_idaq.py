@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ertrl.config import EvaluationConfig, SamplingConfig
+from ertrl.data.sampler import SamplingConfig
 from ertrl.evaluation.idaq import CANDIDATES, EPISODES, _least_like, idaq
-from ertrl.evaluation.protocols import Trial
+from ertrl.evaluation.protocols import EvaluationConfig, Trial
 from ertrl.types import Transitions
 from toys import DIMS, ToyFamily
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from ertrl import store
-from ertrl.config import TrainConfig, replace_from_json, to_json
+from ertrl.config import replace_from_json, to_json
 from ertrl.errors import RunError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key, update
 from ertrl.types import Context
 from toys import (

@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from ertrl.config import EvaluationConfig
 from ertrl.envs import make_family
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent
 from ertrl.evaluation.context import ContextBuffer
-from ertrl.evaluation.protocols import Trial
+from ertrl.evaluation.protocols import EvaluationConfig, Trial
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.types import Dims, Transitions

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ertrl.config import SamplingConfig, to_json
+from ertrl.config import to_json
 from ertrl.data import Dataset, Sampler
+from ertrl.data.sampler import SamplingConfig
 from ertrl.envs import family_names, make_family
 from ertrl.errors import ConfigError
 from ertrl.profiles import collect_config, family_options, train_config, variants

@@ -13,12 +13,13 @@ import numpy as np
 import optax
 from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
 
-from ertrl.config import SamplingConfig, TrainConfig
 from ertrl.data import Dataset
+from ertrl.data.sampler import SamplingConfig
 from ertrl.data.writer import DatasetWriter, TaskRecord
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
+from ertrl.training.config import TrainConfig
 from ertrl.types import Context, Dims, Episodes, TaskBatch, Transitions
 
 DIMS = Dims(observation=3, action=2, training_tasks=4)

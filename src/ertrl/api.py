@@ -8,7 +8,8 @@ from typing import Any
 from ertrl import rng, store
 from ertrl.collection import collect as collect_dataset
 from ertrl.collection import estimate, sweep
-from ertrl.config import CollectConfig, TrainConfig, replace_from_json, to_json
+from ertrl.collection.config import CollectConfig
+from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import Family, make_family
 from ertrl.errors import ConfigError, DataError, unknown
@@ -27,6 +28,7 @@ from ertrl.profiles import (
 )
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_start, lengthened, train_run
+from ertrl.training.config import TrainConfig
 
 
 def collect(

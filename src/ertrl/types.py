@@ -6,6 +6,7 @@ Axis letters, used in every annotation:
     O observation    A action    Z task representation    P task parameters
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,17 @@ class Context(NamedTuple):
     reward: Float[Array, "*b H"]
     next_observation: Float[Array, "*b H O"]
     mask: Float[Array, "*b H"]
+
+    @classmethod
+    def of(cls, transitions: Iterable[Array], mask: Array | None = None) -> "Context":
+        """From (s, a, r, s', ...); without a mask, every row counts."""
+        observation, action, reward, next_observation, *_ = transitions
+        mask = np.ones(reward.shape, reward.dtype) if mask is None else mask
+        return cls(observation, action, reward, next_observation, mask)
+
+    def first(self) -> "Context":
+        """The first context of each task: [T, C, H] -> [T, H]."""
+        return Context(*(x[:, 0] for x in self))
 
 
 class TaskBatch(NamedTuple):

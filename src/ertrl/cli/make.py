@@ -17,7 +17,7 @@ def collect(argv: Sequence[str]) -> None:
     use_threads(peek_number(argv, "--threads", 0))
     import tyro
 
-    from ertrl.config import CollectConfig
+    from ertrl.collection.config import CollectConfig
     from ertrl.envs import make_family
     from ertrl.progress import ProgressStyle
 
@@ -115,8 +115,8 @@ def train(argv: Sequence[str]) -> None:
     use_threads(peek_number(argv, "--threads", 1))
     import tyro
 
-    from ertrl.config import TrainConfig
     from ertrl.progress import ProgressStyle
+    from ertrl.training.config import TrainConfig
 
     @dataclass
     class Common:

@@ -10,10 +10,10 @@ from jaxtyping import Array
 
 from ertrl import rng
 from ertrl.collection import sac
+from ertrl.collection.config import CollectConfig
 from ertrl.collection.policies import POLICIES
 from ertrl.collection.replay import Lookahead, Replay
 from ertrl.collection.style import style_bonus
-from ertrl.config import CollectConfig
 from ertrl.envs import Family, rollout
 from ertrl.errors import TrainingDiverged
 from ertrl.types import Episodes

@@ -12,8 +12,8 @@ from typing import Any
 
 from ertrl import rng
 from ertrl.collection.collector import Collector
+from ertrl.collection.config import CollectConfig
 from ertrl.collection.needs import array_bytes, describe_needs, free_bytes, needs, readable
-from ertrl.config import CollectConfig
 from ertrl.envs import Family
 from ertrl.provenance import provenance
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import jax
 
+from ertrl.collection.config import CollectConfig
 from ertrl.collection.policies import POLICIES
 from ertrl.collection.resume import PORTION_BYTES
-from ertrl.config import CollectConfig
 from ertrl.data import layout
 from ertrl.envs import Family
 from ertrl.errors import DataError

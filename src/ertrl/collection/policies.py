@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from ertrl.collection import sac
+from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Replay
 from ertrl.collection.style import style_directions
-from ertrl.config import CollectConfig
 from ertrl.envs import Family
 from ertrl.errors import ConfigError
 from ertrl.types import Dims, Transitions

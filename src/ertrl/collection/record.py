@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from ertrl.collection.collector import Collector
+from ertrl.collection.config import CollectConfig
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.needs import check_disk, describe_needs, needs
 from ertrl.collection.resume import RowSeal, Savepoint, Savepoints, sweep
 from ertrl.collection.style import style_directions
-from ertrl.config import CollectConfig, to_json
+from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.envs import Family, anchor_returns, mean_returns
 from ertrl.errors import DataError, Interrupted, SimulationError, TrainingDiverged

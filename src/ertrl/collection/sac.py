@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import CollectConfig
+from ertrl.collection.config import CollectConfig
 from ertrl.nets import TanhGaussian, Twin, toward
 from ertrl.types import Dims, Transitions
 

@@ -8,7 +8,7 @@ within about 0.8 of zero whatever the size of actions, so K counts in units of r
 import numpy as np
 
 from ertrl import rng
-from ertrl.config import CollectConfig
+from ertrl.collection.config import CollectConfig
 from ertrl.envs import Family
 
 

@@ -1,12 +1,29 @@
 """Draw meta-training batches. Batch number u depends on (seed, u) and on nothing else."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ertrl import rng
-from ertrl.config import SamplingConfig
 from ertrl.data.dataset import Dataset
 from ertrl.errors import ConfigError
 from ertrl.types import Context, TaskBatch, Transitions
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """What one meta-training step sees."""
+
+    meta_batch: int = 16
+    """Training tasks per step, drawn without replacement."""
+    batch_size: int = 256
+    """Transitions per task for actor, critic and GAN."""
+    context_size: int = 256
+    """Transitions per context, drawn i.i.d. with replacement."""
+    contexts_per_task: int = 2
+    """Independent contexts per task; two give DML real positive pairs (the released code has 1)."""
+    timeouts_terminate: bool = False
+    """Treat the time limit as a terminal state, as the released code does; wrong, but published."""
 
 
 class Sampler:
@@ -74,10 +91,9 @@ class Sampler:
             )
 
         all_rl = Transitions(*map(rl, drawn))
-        rows = [context(x) for x in drawn[:4]]
         return TaskBatch(
             task=task,
-            context=Context(*rows, mask=np.ones_like(rows[2])),
+            context=Context.of(map(context, drawn)),
             rl=Transitions(*(x[:, 0] for x in all_rl)),
             more_rl=Transitions(*(x[:, 1:] for x in all_rl)),
         )

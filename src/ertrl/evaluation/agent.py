@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 from jaxtyping import Array
 
-from ertrl.config import TrainConfig
+from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
@@ -38,6 +38,19 @@ def _programs(method: Method, learner: Learner, method_config: Any, learner_conf
     return encode, act, explore
 
 
+class AgentConfig(Protocol):
+    """What is read of the settings of the run that an agent comes from."""
+
+    @property
+    def method(self) -> Any: ...
+    @property
+    def learner(self) -> Any: ...
+    @property
+    def sampling(self) -> SamplingConfig: ...
+    @property
+    def evaluation(self) -> Any: ...
+
+
 class Agent:
     """Method and learner with their trained states, ready to use."""
 
@@ -45,7 +58,7 @@ class Agent:
         self,
         method: Method,
         learner: Learner,
-        config: TrainConfig,
+        config: AgentConfig,
         dims: Dims,
         method_state: Any,
         learner_state: Any,
@@ -90,8 +103,7 @@ class Agent:
                 raise DataError(f"{name} must have shape {expected[1:]}, got {array.shape[1:]}")
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
-        context = Context(*arrays, mask=np.ones_like(arrays[2]))
-        return AdaptedAgent(self, self.encode(context)[0])
+        return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
 
 
 class AdaptedAgent:

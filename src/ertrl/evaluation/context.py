@@ -15,9 +15,8 @@ def logged_contexts(dataset: Dataset, tasks: Sequence[int], size: int, seed: int
     for task in tasks:
         data = dataset.task(task)
         draw = rng.generator(seed, "prior", task)
-        contexts.append(data.transitions(draw.integers(len(data.steps), size=size))[:4])
-    stacked = [np.stack(field) for field in zip(*contexts, strict=True)]
-    return Context(*stacked, mask=np.ones_like(stacked[2]))
+        contexts.append(data.transitions(draw.integers(len(data.steps), size=size)))
+    return Context.of(np.stack(field) for field in zip(*contexts, strict=True))
 
 
 class ContextBuffer:
@@ -66,4 +65,4 @@ class ContextBuffer:
     def context(self) -> Context:
         """What is known so far, as the encoder takes it."""
         slots = np.arange(self._arrays[0].shape[1])
-        return Context(*self._arrays, mask=(slots < self.count[:, None]).astype(np.float32))
+        return Context.of(self._arrays, (slots < self.count[:, None]).astype(np.float32))

@@ -85,8 +85,7 @@ def codes_of(agent: Agent, dataset: Dataset, task: int, which: np.ndarray) -> np
     """Codes [contexts, Z] of contexts that consist of these transitions [contexts, size]."""
     found = []
     for part in np.array_split(which, -(-which.size // ENCODED_AT_ONCE)):
-        s, a, r, s2 = dataset.task(task).transitions(part)[:4]
-        found.append(agent.encode(Context(s, a, r, s2, np.ones(part.shape, np.float32))))
+        found.append(agent.encode(Context.of(dataset.task(task).transitions(part))))
     return np.concatenate(found).astype(np.float64)
 
 

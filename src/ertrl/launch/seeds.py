@@ -7,7 +7,6 @@ from typing import Literal
 
 import jax
 
-from ertrl.config import TrainConfig
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
 from ertrl.launch.local import Job, run_jobs
@@ -15,6 +14,7 @@ from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_start, train_together
+from ertrl.training.config import TrainConfig
 
 How = Literal["auto", "processes", "program"]
 

@@ -14,9 +14,15 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import DmlConfig, EncoderConfig
 from ertrl.methods.base import Method, Metrics
-from ertrl.methods.encoder import MeanEncoder, mean_code, metric_loss, spread
+from ertrl.methods.encoder import (
+    DmlConfig,
+    EncoderConfig,
+    MeanEncoder,
+    mean_code,
+    metric_loss,
+    spread,
+)
 from ertrl.nets import MLP
 from ertrl.types import Context, Dims, TaskBatch
 

@@ -1,6 +1,6 @@
 """Context encoders and what methods do with their codes."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import equinox as eqx
 import jax
@@ -8,9 +8,34 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import DmlConfig, EncoderConfig
 from ertrl.nets import MLP
 from ertrl.types import Context, Dims
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """The context encoder e_theta: an MLP per transition, tanh, mean over the context."""
+
+    latent_dim: int = 20
+    """Size of the task representation z."""
+    hidden: tuple[int, ...] = (200, 200, 200)
+    """Widths of the hidden layers."""
+    next_observation: bool = False
+    """Show the encoder (s, a, r, s') instead of (s, a, r). Needed where the dynamics differ."""
+    learning_rate: float = 3e-4
+    """Adam step size of the encoder."""
+
+
+@dataclass(frozen=True)
+class DmlConfig:
+    """The distance-metric loss shared by FOCAL, ER-TRL and others."""
+
+    positive_epsilon: float = 1e-3
+    """Inside the square root of a positive pair's distance; keeps its gradient finite at 0."""
+    negative_epsilon: float = 0.1
+    """epsilon_0: added to a negative pair's squared distance before it is inverted."""
+    beta: float = 1.0
+    """Weight of negative pairs against positive ones."""
 
 
 class MeanEncoder(eqx.Module):

@@ -14,10 +14,16 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import DmlConfig, EncoderConfig
 from ertrl.errors import ConfigError
 from ertrl.methods.base import Method, Metrics
-from ertrl.methods.encoder import MeanEncoder, first_of_each_task, metric_loss, spread
+from ertrl.methods.encoder import (
+    DmlConfig,
+    EncoderConfig,
+    MeanEncoder,
+    first_of_each_task,
+    metric_loss,
+    spread,
+)
 from ertrl.methods.gan import Gan, GanConfig, gan_round, generate, init_gan
 from ertrl.nets import MLP
 from ertrl.types import Context, Dims, TaskBatch

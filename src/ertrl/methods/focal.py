@@ -8,9 +8,8 @@ import jax
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ertrl.config import DmlConfig, EncoderConfig
 from ertrl.methods.base import Method, Metrics
-from ertrl.methods.encoder import MeanEncoder, metric_loss, spread
+from ertrl.methods.encoder import DmlConfig, EncoderConfig, MeanEncoder, metric_loss, spread
 from ertrl.types import Context, Dims, TaskBatch
 
 

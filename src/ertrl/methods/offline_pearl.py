@@ -14,9 +14,8 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import EncoderConfig
 from ertrl.methods.base import Method, Metrics
-from ertrl.methods.encoder import GaussianEncoder, MeanEncoder, spread
+from ertrl.methods.encoder import EncoderConfig, GaussianEncoder, MeanEncoder, spread
 from ertrl.types import Context, Dims, TaskBatch
 
 
@@ -78,7 +77,7 @@ def update(
     key: PRNGKeyArray,
 ) -> tuple[OfflinePearlState, Metrics]:
     """One encoder step along the critic's gradient at z. Actor and V-function do not reach it."""
-    first = Context(*(x[:, 0] for x in batch.context))
+    first = batch.context.first()
 
     def encoder_loss(encoder):
         z, kl = _draw(encoder, first, key)

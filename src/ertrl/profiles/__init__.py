@@ -15,11 +15,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from ertrl.config import CollectConfig, TrainConfig, replace_from_json
+from ertrl.collection.config import CollectConfig
+from ertrl.config import replace_from_json
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError, unknown
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.training.config import TrainConfig
 
 SECTIONS = {"collect", "train", "encoder", "methods", "learners", "options"}
 DEFAULT_VARIANT = "paper"

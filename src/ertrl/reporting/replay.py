@@ -5,7 +5,6 @@ very same protocols again, with the same addressed randomness, and writing every
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -92,9 +91,7 @@ def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
     for task, data in dataset.tasks.items():
         draw = rng.generator(EVALUATION_SEED, "report-latent", task)
         which = draw.integers(len(data.steps), size=(LATENT_CONTEXTS, size))
-        observation, action, reward, following = data.transitions(which)[:4]
-        mask: Any = np.ones(which.shape, np.float32)
-        codes.append(agent.encode(Context(observation, action, reward, following, mask)))
+        codes.append(agent.encode(Context.of(data.transitions(which))))
     return np.stack(codes)
 
 

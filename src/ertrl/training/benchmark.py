@@ -77,10 +77,9 @@ def random_batch(config, dims: Dims, extra_batches: int) -> TaskBatch:
             terminated=np.zeros(shape, np.float32),
         )
 
-    context = rows(s.meta_batch, s.contexts_per_task, s.context_size)
     return TaskBatch(
         task=np.arange(s.meta_batch, dtype=np.int32),
-        context=Context(*context[:4], mask=np.ones_like(context.reward)),
+        context=Context.of(rows(s.meta_batch, s.contexts_per_task, s.context_size)),
         rl=rows(s.meta_batch, s.batch_size),
         more_rl=rows(extra_batches, s.meta_batch, s.batch_size),
     )

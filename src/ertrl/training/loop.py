@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ertrl import store
-from ertrl.config import TrainConfig
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import ConfigError, Interrupted, TrainingDiverged
 from ertrl.evaluation import Agent, evaluate_agent, references, summarise
@@ -18,6 +17,7 @@ from ertrl.learners import Learner
 from ertrl.methods import Method
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.signals import stop_signals
+from ertrl.training.config import TrainConfig
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
 from ertrl.training.update import TrainState, init, make_chunk, run_key

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ertrl import store
-from ertrl.config import TrainConfig, fingerprint, replace_from_json, to_json
+from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.errors import CorruptFileError, RunError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
+from ertrl.training.config import TrainConfig
 from ertrl.training.update import TrainState, init
 from ertrl.types import Dims
 

@@ -7,10 +7,10 @@ import jax
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
-from ertrl.config import TrainConfig
 from ertrl.learners import Learner, Metrics
 from ertrl.methods import Method
-from ertrl.types import Context, Dims, TaskBatch
+from ertrl.training.config import TrainConfig
+from ertrl.types import Dims, TaskBatch
 
 
 class TrainState(NamedTuple):
@@ -51,7 +51,7 @@ def update(
     decision.
     """
     method_key, learner_key = jax.random.split(jax.random.fold_in(key, state.step))
-    first = Context(*(x[:, 0] for x in batch.context))
+    first = batch.context.first()
     if method.draw:
         z = method.draw(config.method, state.method, first, method_key)
     else:
