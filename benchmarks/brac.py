@@ -1,4 +1,4 @@
-"""Settings of the BRAC learner compared: the table of docs/brac.md.
+"""Settings of the BRAC learner compared: the table of results/brac/README.md.
 
     .venv/bin/python benchmarks/brac.py               # all rows, about two hours on two cores
     .venv/bin/python benchmarks/brac.py --row NAME    # one of them

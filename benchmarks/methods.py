@@ -1,7 +1,7 @@
 """All methods on small families, three seeds each: the tables of results/.
 
-    .venv/bin/python benchmarks/methods.py point-robot point-robot-wind  # or: make results
-    .venv/bin/python benchmarks/methods.py cheetah-vel  # or: make results-cheetah
+    .venv/bin/python benchmarks/methods.py point-robot point-robot-wind  # or: make results-methods
+    .venv/bin/python benchmarks/methods.py cheetah-vel  # or: make results-methods ARGS=cheetah-vel
 
 On Point-Robot the methods' switches and FOCAL with BRAC run, too; on Cheetah-Vel every method with
 and without next states in its context. Works in build/results (killed, it goes on where it was) and

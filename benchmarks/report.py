@@ -1,6 +1,6 @@
 """One report over all methods on Point-Robot and Cheetah-Vel, three seeds each, with probes.
 
-    .venv/bin/python benchmarks/report.py        # or: make report
+    .venv/bin/python benchmarks/report.py        # or: make results-report
 
 Goes on from what benchmarks/methods.py made in build/results, and makes what is missing. Writes the
 page into build/results/report, keeps its numbers and tables in results/report and, where there is a

@@ -1,5 +1,6 @@
 """Dose and response: ER-TRL against FOCAL as the collectors differ more and more.
 
+    .venv/bin/python benchmarks/style.py                  # or: make results-style; both families
     .venv/bin/python benchmarks/style.py point-robot      # about 20 minutes on two cores
     .venv/bin/python benchmarks/style.py cheetah-vel      # about 40 minutes
 
@@ -43,4 +44,5 @@ def main(family: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "point-robot")
+    for name in sys.argv[1:] or STRENGTHS:
+        main(name)

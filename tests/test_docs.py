@@ -14,6 +14,7 @@ from conftest import tiny_config
 from ertrl import losses
 from ertrl.config import replace_from_json, to_json
 from ertrl.envs import GROUPS, rollout
+from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.learners import get_learner
 from ertrl.profiles import collect_config, train_config
 from ertrl.reporting.paper import paper_results
@@ -22,7 +23,9 @@ from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "results").rglob("README.md")]
+)
 
 
 def module_from(page: str, tmp_path):
@@ -73,7 +76,7 @@ def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch, tiny_datas
         for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
         if "ertrl.collect" in b
     )
-    assert len(block.strip().splitlines()) <= 14, "a short example"
+    assert len(block.strip().splitlines()) <= 12, "a short example"
     monkeypatch.chdir(tmp_path)
     # The real functions at the size of a test.
     monkeypatch.setattr(ertrl, "collect", lambda family: tiny_dataset, raising=False)
@@ -94,12 +97,57 @@ def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch, tiny_datas
     assert [Run(p) for p in (tmp_path / "runs").iterdir()]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to sections of a page can end in."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {
+        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+
+
+@by_page
 def test_links_and_pictures_exist(page):
-    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", prose):
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", prose(page)):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name} points to {target}"
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name} points to {target}"
+            assert not anchor or anchor in anchors(there), f"{target} has no section {anchor}"
+
+
+@by_page
+def test_lines_are_short_but_for_tables_and_links(page):
+    if page.name in (
+        "add-a-method.md",
+        "methods.md",
+        "collection.md",
+        "determinism.md",
+        "report.md",
+    ):
+        pytest.skip("is being rewritten")
+    for line in page.read_text().splitlines():
+        without_links = re.sub(r"\]\([^)]*\)", "]()", line)
+        assert line.startswith("|") or len(without_links) <= 160, line
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
+
+
+@by_page
+def test_make_knows_the_targets_that_are_named(page):
+    known = re.findall(r"^([a-z%-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    scripts = [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
+    known += [f"results-{name}" for name in scripts]
+    for target in re.findall(r"(?:^|`)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE):
+        assert target in known, f"{page.name} names make {target}"
 
 
 def test_the_paper_map_names_real_functions_and_tests():
@@ -113,38 +161,79 @@ def test_the_paper_map_names_real_functions_and_tests():
     assert all(f"losses.py: {name}" in text for name in functions), "every equation is on the map"
 
 
-def test_the_readmes_numbers_come_from_the_results():
-    readme = (ROOT / "README.md").read_text()
+def mean_over_seeds(variant: dict, group: str, protocol: str) -> float:
+    """Mean normalised return of a row of a results.json."""
+    runs = [run["protocols"][protocol]["normalised"]["mean"] for run in variant["runs"]]
+    return float(np.mean([means[group] for means in runs]))
+
+
+def rows_of_cheetah_vel() -> dict[str, dict[tuple[str, str], str]]:
+    """Label of a row -> (group, protocol) -> normalised return as printed."""
     results = json.loads((ROOT / "results" / "cheetah-vel" / "results.json").read_text())
-    paper = paper_results()["normalised"]
-    for variant in results["families"]["cheetah-vel"]["variants"]:
-        cells = [variant["label"]]
-        for group, theirs in (("train", "ID"), ("test-id", None), ("test-ood", "OOD")):
-            for protocol in ("offline", "online", "non-prior"):
-                ours = [r["protocols"][protocol]["normalised"]["mean"] for r in variant["runs"]]
-                cells.append(f"{np.mean([mean[group] for mean in ours]):.1f}")
-                if theirs:
-                    printed = paper[theirs][protocol]["cheetah-vel"][variant["method"]][0]
-                    cells[-1] += f" ({printed:.1f})"
-        assert f"| {' | '.join(cells)} |" in readme
     facts = results["families"]["cheetah-vel"]
+    cells = list(product(GROUPS, PAPER_PROTOCOLS))
+    rows = {
+        variant["label"]: {cell: f"{mean_over_seeds(variant, *cell):.1f}" for cell in cells}
+        for variant in facts["variants"]
+    }
     ends = {kind: np.array(facts["references"][kind]) for kind in ("zero", "random", "expert")}
     idle = 100 * (ends["zero"] - ends["random"]) / (ends["expert"] - ends["random"])
-    rows = [[facts["tasks"].index(t) for t in facts["groups"][g]] for g in GROUPS]
-    cells = [f"{idle[row].mean():.1f}" for row in rows for _ in range(3)]
-    assert f"| *zero action* | {' | '.join(cells)} |" in readme
-    updates = json.loads((ROOT / "results" / "bench" / "train-laptop.json").read_text())["methods"]
-    minutes = [5000 / m["updates_per_second"] / 60 for m in updates.values()]
-    assert f"{min(minutes):.1f} to {max(minutes):.1f} minutes" in readme
-    train = json.loads((ROOT / "results" / "bench" / "train.json").read_text())
-    assert f"{train['methods']['er-trl']['fraction_of_peak']:.2f} of the machine" in readme
-    families = json.loads((ROOT / "results" / "bench" / "env.json").read_text())["families"]
-    ratios = [f["ratio"] for f in families.values() if "ratio" in f]
-    assert f"{min(ratios):.1f} to {max(ratios):.1f} times" in readme
-    rows = json.loads((ROOT / "results" / "bench" / "evaluate.json").read_text())["rows"]
+    places = {g: [facts["tasks"].index(t) for t in facts["groups"][g]] for g in GROUPS}
+    rows["*zero action*"] = {cell: f"{idle[places[cell[0]]].mean():.1f}" for cell in cells}
+    return rows
+
+
+def test_the_tables_of_cheetah_vel_are_those_of_the_results():
+    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "results.md").read_text()
+    paper = paper_results()["normalised"]
+    for label, row in rows_of_cheetah_vel().items():
+        new = [row[cell] for cell in product(("test-id", "test-ood"), PAPER_PROTOCOLS)]
+        assert f"| {label} | {' | '.join(new)} |" in readme
+        cells = []
+        for (group, protocol), ours in row.items():
+            theirs = {"train": "ID", "test-ood": "OOD"}.get(group)
+            method = label.lower().replace("offlinepearl", "offline-pearl")
+            if theirs and label != "*zero action*":
+                ours += f" ({paper[theirs][protocol]['cheetah-vel'][method][0]:.1f})"
+            cells.append(ours)
+        assert f"| {label} | {' | '.join(cells)} |" in page
+
+
+def test_returns_on_point_robot_are_those_of_the_results():
+    page = (ROOT / "docs" / "results.md").read_text()
+    results = json.loads((ROOT / "results" / "point-robot" / "results.json").read_text())
+    variants = results["families"]["point-robot"]["variants"]
+
+    def held_out(protocol: str) -> dict[str, float]:
+        return {v["method"]: mean_over_seeds(v, "test-id", protocol) for v in variants}
+
+    offline, online = held_out("offline"), held_out("online")
+    pearl = online.pop("offline-pearl")
+    ends = f"{min(offline.values()):.0f} to {max(offline.values()):.0f}"
+    assert f"all methods reach {ends} with offline context" in page
+    ends = f"{min(online.values()):.0f} to {max(online.values()):.0f}"
+    assert f"reach {ends}, but OfflinePEARL {pearl:.0f}" in page
+
+
+def test_speeds_are_those_of_the_results():
+    def stored(name: str) -> dict:
+        return json.loads((ROOT / "results" / "bench" / name).read_text())
+
+    page = (ROOT / "docs" / "results.md").read_text()
+    updates = stored("train-laptop.json")["methods"].values()
+    minutes = [5000 / m["updates_per_second"] / 60 for m in updates]
+    for text in (page, (ROOT / "README.md").read_text()):
+        assert f"{min(minutes):.1f} to {max(minutes):.1f} minutes" in text
+    peak = {name: m["fraction_of_peak"] for name, m in stored("train.json")["methods"].items()}
+    assert f"{peak.pop('er-trl'):.2f} of the machine" in page
+    assert f"the other methods at {min(peak.values()):.2f} to {max(peak.values()):.2f}" in page
+    ratios = [f["ratio"] for f in stored("env.json")["families"].values() if "ratio" in f]
+    assert f"{min(ratios):.1f} to {max(ratios):.1f} times" in page
+    rows = stored("evaluate.json")["rows"]
     seconds = [row["seconds"] for row in rows]
-    assert f"takes {min(seconds):.0f} to {max(seconds):.0f} seconds" in readme
-    assert all(f"{row['protocol_steps']:,} control steps" in readme for row in rows)
+    assert f"takes {min(seconds):.0f} to {max(seconds):.0f} seconds" in page
+    assert all(f"{row['protocol_steps']:,} control steps" in page for row in rows)
 
 
 def test_the_effect_of_next_states_is_that_of_the_results():
@@ -199,7 +288,7 @@ def test_rows_of_brac_are_trained_again_with_the_settings_they_had(monkeypatch):
 
 
 def test_returns_on_all_families_are_those_of_the_results():
-    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "results.md").read_text()
     results = json.loads((ROOT / "results" / "benefit" / "results.json").read_text())
     paper = paper_results()["unnormalised"]["ID"]
     assert len(results["families"]) == 8
@@ -213,7 +302,7 @@ def test_returns_on_all_families_are_those_of_the_results():
                 cells.append(f"{np.mean([mean[group] for mean in found]):.0f}")
                 if group == "train":
                     cells[-1] += f" ({paper[protocol][family][method][0]:.0f})"
-        assert f"| {' | '.join(cells)} |" in readme
+        assert f"| {' | '.join(cells)} |" in page
 
 
 def test_the_correlation_over_families_is_that_of_the_results():

@@ -32,3 +32,10 @@ for name, (task, steps) in PICTURES.items():
     path = Path(__file__).with_name(f"{name}.png")
     Image.fromarray(picture).quantize(128).save(path, optimize=True)
     print(path.name, path.stat().st_size)
+
+# The README shows one row of a picture of results/: the legend and the paths of ER-TRL.
+paths = Image.open(Path(__file__).parents[2] / "results" / "point-robot" / "point-robot-paths.png")
+row = paths.crop((0, 0, paths.width, 500))
+page = Image.new("RGB", row.size, "white")
+page.paste(row, mask=row.getchannel("A"))
+page.quantize(128).save(Path(__file__).with_name("adapted-paths.png"), optimize=True)

@@ -1,8 +1,8 @@
 """BRAC (Wu et al., 2019) as ER-TRL uses it: SAC with a penalty on KL(pi || beta).
 
 The divergence is estimated in its dual form by a critic c of its own, or against a learned model of
-beta, and its weight alpha is learned so that the divergence stays at a target. docs/brac.md says
-which settings learn, and why.
+beta, and its weight alpha is learned so that the divergence stays at a target. Which settings
+learn, and why, is in results/brac.
 """
 
 from dataclasses import dataclass
