@@ -8,9 +8,9 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
 
 ORDER = [
-    "errors", "rng", "types", "config", "plugins", "provenance", "store", "progress", "signals",
-    "envs", "data", "nets", "losses", "collection", "learners", "methods", "evaluation",
-    "training", "profiles", "api", "reporting", "launch", "catalogue", "cli",
+    "errors", "text", "rng", "types", "config", "plugins", "provenance", "store", "progress",
+    "signals", "envs", "data", "nets", "losses", "collection", "learners", "methods", "evaluation",
+    "training", "profiles", "bench", "api", "reporting", "launch", "catalogue", "cli",
 ]  # fmt: skip
 """The way of a transition, from left to right: a module imports only from modules to its left."""
 

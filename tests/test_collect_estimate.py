@@ -12,11 +12,12 @@ from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.cli import main
 from ertrl.collection import collect, describe_estimate, estimate
-from ertrl.collection.needs import describe_needs, needs, readable
+from ertrl.collection.needs import describe_needs, needs
 from ertrl.collection.resume import Savepoints
 from ertrl.envs import make_family
 from ertrl.errors import DataError
 from ertrl.profiles import collect_config
+from ertrl.text import readable_bytes
 
 
 def test_disk_needs_are_what_files_take(tiny_dataset, tmp_path, monkeypatch):
@@ -62,7 +63,7 @@ def test_needs_are_printed_before_a_collection_starts(tmp_path, capsys):
 
 def test_the_papers_collections_are_known_to_be_large():
     humanoid = needs(make_family("humanoid-dir"), collect_config("paper", "humanoid-dir"))
-    assert readable(humanoid["disk"]["dataset"]) == "11.4 GB"
+    assert readable_bytes(humanoid["disk"]["dataset"]) == "11.4 GB"
     assert humanoid["disk"]["replay (while collecting)"] > 100e9
     assert sum(humanoid["memory"].values()) < 8 * 2**30
 

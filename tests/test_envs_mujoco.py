@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from ertrl.bench.simulation import TWINS, simulation_speed
 from ertrl.envs import FamilyEnv, FamilyVectorEnv, make_family, rollout
-from ertrl.envs.benchmark import TWINS, benchmark
 from ertrl.envs.physics import load_model
 
 ASSETS = resources.files("ertrl.envs").joinpath("assets")
@@ -289,7 +289,9 @@ def test_gymnasium_environments_warn_and_truncate(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 def test_benchmark_compares_with_gymnasium():
-    result = benchmark(["hopper-mass", "point-robot"], threads=1, batch=8, seconds=0.05, rounds=2)
+    result = simulation_speed(
+        ["hopper-mass", "point-robot"], threads=1, batch=8, seconds=0.05, rounds=2
+    )
     hopper = result["families"]["hopper-mass"]
     assert hopper["gymnasium"] == "Hopper-v5"
     assert hopper["ratio"] > 0

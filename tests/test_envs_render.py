@@ -6,8 +6,8 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
+from ertrl.bench.simulation import TWINS
 from ertrl.envs import make_family
-from ertrl.envs.benchmark import TWINS
 from ertrl.envs.render import (
     RenderError,
     can_render,

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from conftest import tiny_config
 from ertrl.errors import RunError
-from ertrl.launch import Job, local, run_jobs
+from ertrl.launch import Job, processes, run_jobs
 from ertrl.progress import rich_bars
 from ertrl.training import Run
 
@@ -69,26 +69,30 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
 def test_bars_of_many_jobs_fit_on_a_screen():
     jobs = [Job(f"job {i}", (), Path("log")) for i in range(30)]
     for few in (jobs[:4], jobs):
-        state = local._State(few)
+        state = processes._State(few)
         state.progress["job 0"] = (7, 7, "done")
         state.progress["job 1"] = (3, 7, "half way")
         bars = rich_bars(Console())
-        ids = {name: bars.add_task(name, total=1, note="") for name in (*state.progress, local.ALL)}
-        local._move(bars, ids, state)
+        ids = {
+            name: bars.add_task(name, total=1, note="") for name in (*state.progress, processes.ALL)
+        }
+        processes._move(bars, ids, state)
         shown = [
-            task.description for task in bars.tasks if task.visible and task.id != ids[local.ALL]
+            task.description
+            for task in bars.tasks
+            if task.visible and task.id != ids[processes.ALL]
         ]
         assert shown == (["job 1"] if few is jobs else [job.label for job in few])
-        assert bars.tasks[ids[local.ALL]].completed == 1
+        assert bars.tasks[ids[processes.ALL]].completed == 1
 
 
 def test_the_time_left_is_judged_by_work_that_was_done_now(capsys):
-    state = local._State([Job(name, (), Path("log")) for name in "abcd"])
+    state = processes._State([Job(name, (), Path("log")) for name in "abcd"])
     state.progress |= {"a": (9, 9, ""), "b": (9, 9, ""), "c": (3, 4, "")}
     state.before = {"a": 1.0, "b": 0.75, "c": 0.5}
     # Half a job in 10 s, and one and a quarter are left.
-    local._print_line(state, Console(stderr=True), elapsed=10.0)
+    processes._print_line(state, Console(stderr=True), elapsed=10.0)
     assert "2 of 4 done, c 75%, about 25 s left" in capsys.readouterr().err
     state.before = {"a": 1.0, "b": 1.0, "c": 0.75}
-    local._print_line(state, Console(stderr=True), elapsed=10.0)
+    processes._print_line(state, Console(stderr=True), elapsed=10.0)
     assert "left" not in capsys.readouterr().err, "nothing to judge by"

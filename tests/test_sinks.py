@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from conftest import tiny_config
-from ertrl.errors import ConfigError
+from ertrl.errors import MissingExtra
 from ertrl.training import Run, train_run
 
 
@@ -65,6 +65,6 @@ def test_a_missing_package_is_named_before_anything_is_trained(
 ):
     monkeypatch.setitem(sys.modules, module, None)
     run = new_run(tmp_path, tiny_dataset)
-    with pytest.raises(ConfigError, match=rf"pip install 'ertrl\[{sink}\]'"):
+    with pytest.raises(MissingExtra, match=rf"pip install 'ertrl\[{sink}\]'"):
         train_run(run, tiny_dataset, "none", sinks=(sink,))
     assert run.metrics() == []

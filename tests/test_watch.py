@@ -10,7 +10,7 @@ import pytest
 
 from conftest import tiny_config
 from ertrl.cli import main
-from ertrl.launch.watch import duration, look
+from ertrl.launch.watch import look
 from ertrl.training import Run
 from fake_runs import fake_run
 
@@ -70,7 +70,3 @@ def test_a_damaged_log_is_an_error(tmp_path, capsys):
     (run / "metrics.jsonl").write_text("{oops\n")
     assert main(["watch", str(run)]) == 1
     assert "holds a line that is not JSON" in capsys.readouterr().err
-
-
-def test_durations():
-    assert [duration(s) for s in (None, 5, 65.4, 3723)] == ["", "0:05", "1:05", "1:02:03"]

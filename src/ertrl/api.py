@@ -27,7 +27,7 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, check_start, lengthened, train_run
+from ertrl.training import Run, SinkName, check_start, lengthen, train_run
 from ertrl.training.config import TrainConfig
 
 
@@ -175,16 +175,16 @@ def resume(
 
     With more `updates` than it has, a longer run beside it goes on from its newest checkpoint.
     """
-    opened = run if isinstance(run, Run) else Run(run)
+    opened = Run.of(run)
     dataset = opened.open_dataset(data)
     if updates is not None and updates != opened.config.updates:
-        opened = lengthened(opened, dataset, updates)
+        opened = lengthen(opened, dataset, updates)
     return train_run(opened, dataset, progress, sinks)
 
 
 def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
     """Load the agent of a run's checkpoint (the newest by default)."""
-    run = run if isinstance(run, Run) else Run(run)
+    run = Run.of(run)
     state, _ = run.load(step)
     return Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
 
@@ -201,7 +201,7 @@ def evaluate(
     An evaluation that already holds these protocols is returned as it is, unless it is older than
     the oracle and the adaptation curves.
     """
-    run = run if isinstance(run, Run) else Run(run)
+    run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
     for name in protocols:
         if name not in PROTOCOLS:
@@ -228,7 +228,7 @@ def probe(
 
     Probes that are already there with the same settings are returned as they are.
     """
-    run = run if isinstance(run, Run) else Run(run)
+    run = Run.of(run)
     step = run.latest_checkpoint() if step is None else step
     settings = settings or ProbeSettings()
     if step in run.probe_steps():
@@ -254,7 +254,7 @@ def render(
     )
 
     check_suffix(out)
-    run = run if isinstance(run, Run) else Run(run)
+    run = Run.of(run)
     dataset = run.open_dataset(data)
     agent, family = load_agent(run), dataset.make_family()
     logged = dataset.task(task)

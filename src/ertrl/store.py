@@ -253,3 +253,14 @@ def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
         finally:
             file.seek(0)
             file.truncate()  # who reads it learns that nobody holds the directory
+
+
+def in_use(directory: Path) -> bool:
+    """Whether the process that last held the directory is alive.
+
+    Trying its lock would be more exact, but could turn away a process that starts just then.
+    """
+    try:
+        return _alive(int((directory / ".lock").read_text()))
+    except (OSError, ValueError):
+        return False

@@ -100,16 +100,15 @@ def bench(argv: Sequence[str]) -> None:
     if command.seconds <= 0:
         raise ConfigError(f"--seconds must be above 0, got {command.seconds}")
     if command.what == "train":
+        from ertrl.bench.updates import describe, update_speed
         from ertrl.methods import methods
-        from ertrl.training.benchmark import benchmark, describe
 
         chosen = command.method or tuple(methods())
         family = command.family or "cheetah-vel"
-        value = benchmark(chosen, command.profile, family, command.seconds)
+        value = update_speed(chosen, command.profile, family, command.seconds)
     else:
-        from ertrl.envs.benchmark import benchmark as benchmark_envs
-        from ertrl.envs.benchmark import describe
+        from ertrl.bench.simulation import describe, simulation_speed
 
         chosen = [command.family] if command.family else None
-        value = benchmark_envs(chosen, threads=command.threads or None)
+        value = simulation_speed(chosen, threads=command.threads or None)
     output(value, command.json, describe(value))

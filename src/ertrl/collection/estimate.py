@@ -13,9 +13,10 @@ from typing import Any
 from ertrl import rng
 from ertrl.collection.collector import Collector
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.needs import array_bytes, describe_needs, free_bytes, needs, readable
+from ertrl.collection.needs import array_bytes, describe_needs, free_bytes, needs
 from ertrl.envs import Family
 from ertrl.provenance import provenance
+from ertrl.text import readable_bytes, readable_duration
 
 MEASURED_STEPS = 200
 """Room for so many control steps in the replay of a measurement."""
@@ -153,29 +154,22 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def duration(seconds: float) -> str:
-    """'20 s', '3 min', '2.5 days'."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
-
-
 def _milliseconds(seconds: float) -> str:
     return f"{1000 * seconds:,.0f} ms" if seconds > 0.1 else f"{1000 * seconds:.3g} ms"
 
 
 def describe_estimate(value: dict[str, Any]) -> str:
     """Lines for a person."""
-    parts = ", ".join(f"{name} {duration(s)}" for name, s in value["seconds_by_part"].items())
+    parts = ", ".join(
+        f"{name} {readable_duration(s)}" for name, s in value["seconds_by_part"].items()
+    )
     measured = value["measured"]
     lines = [
-        f"{value['family']}: about {duration(value['seconds'])} ({parts})",
-        f"memory: about {readable(value['memory_bytes'])} of this machine's "
-        f"{readable(value['memory_of_machine'])}",
-        f"disk: {describe_needs(value['needs'])}; {readable(value['disk_free'])} are free",
-        f"measured in {duration(measured['seconds'])}: "
+        f"{value['family']}: about {readable_duration(value['seconds'])} ({parts})",
+        f"memory: about {readable_bytes(value['memory_bytes'])} of this machine's "
+        f"{readable_bytes(value['memory_of_machine'])}",
+        f"disk: {describe_needs(value['needs'])}; {readable_bytes(value['disk_free'])} are free",
+        f"measured in {readable_duration(measured['seconds'])}: "
         f"{measured['env_steps_per_second']:,.0f} steps/s while learning, "
         f"{measured['recorded_env_steps_per_second']:,.0f} while recording, "
         f"{_milliseconds(measured['seconds_per_update_of_a_policy'])} per update of a policy",

@@ -12,6 +12,7 @@ from ertrl.collection.resume import PORTION_BYTES
 from ertrl.data import layout
 from ertrl.envs import Family
 from ertrl.errors import DataError
+from ertrl.text import readable_bytes
 
 MARGIN = 64 * 2**20
 """Left free on the disk: manifests, logs, the rounding of files to blocks."""
@@ -56,22 +57,13 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
     }
 
 
-def readable(size: float) -> str:
-    """'1.2 GB'."""
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB" if size < 1000 else f"{size / 1000:,.1f} TB"
-
-
 def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
     """One line for a person."""
-    parts = ", ".join(f"{readable(v)} {k}" for k, v in wanted["disk"].items())
+    parts = ", ".join(f"{readable_bytes(v)} {k}" for k, v in wanted["disk"].items())
     disk, memory = (sum(wanted[kind].values()) for kind in ("disk", "memory"))
     return (
-        f"{readable(disk)} of disk ({parts}), "
-        f"{readable(memory)} of memory next to the programs and the simulations"
+        f"{readable_bytes(disk)} of disk ({parts}), "
+        f"{readable_bytes(memory)} of memory next to the programs and the simulations"
     )
 
 
@@ -89,6 +81,6 @@ def check_disk(wanted: dict[str, dict[str, int]], path: Path) -> None:
     if needed > free:
         raise DataError(
             f"not enough room for {path}: the collection takes {describe_needs(wanted)}, but only "
-            f"{readable(free)} of disk are free. Choose another disk with --out, fewer steps, or "
-            "fewer episodes_per_checkpoint."
+            f"{readable_bytes(free)} of disk are free. Choose another disk with --out, fewer "
+            "steps, or fewer episodes_per_checkpoint."
         )

@@ -13,6 +13,7 @@ from ertrl import store
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset
 from ertrl.data.summary import REFERENCES, describe, facts
+from ertrl.text import markdown_table
 
 CARD, PICTURE = "README.md", "learning-curve.png"
 TITLES = {
@@ -45,13 +46,13 @@ def text(summary: dict[str, Any]) -> str:
         front_matter(summary),
         f"# {title(summary)}\n\n{_introduction(summary)}",
         *([f"![Return of the behaviour policies]({PICTURE})"] if _learned(summary) else []),
-        "## Facts\n\n" + table(("", ""), [(k, _code(k, v)) for k, v in facts(summary).items()]),
+        "## Facts\n\n" + _table(("", ""), [(k, _code(k, v)) for k, v in facts(summary).items()]),
         "## Returns\n\nMean over tasks of the undiscounted return of an episode. Expert is the "
         "final behaviour policy without noise, random acts uniformly, zero does not act: they "
-        "end the scale of normalised returns.\n\n" + table(GROUP_HEAD, group_rows(summary)),
+        "end the scale of normalised returns.\n\n" + _table(GROUP_HEAD, group_rows(summary)),
         "## Returns by checkpoint\n\nMean over tasks (lowest to highest task).\n\n"
-        + table(checkpoint_head(summary), checkpoint_rows(summary)),
-        "## Tasks\n\n" + table(task_head(summary), task_rows(summary)),
+        + _table(checkpoint_head(summary), checkpoint_rows(summary)),
+        "## Tasks\n\n" + _table(task_head(summary), task_rows(summary)),
         f"## Use\n\n{_use(summary)}",
     ]
     if collector:
@@ -104,11 +105,9 @@ def _code(name: str, value: str) -> str:
     return f"`{value}`" if name in ("command", "commit", "content") or "SHA" in name else value
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A Markdown table; of more than two columns, all but the first are numbers."""
-    marks = ["---"] + ["--:" if len(head) > 2 else "---"] * (len(head) - 1)
-    lines = [head, tuple(marks), *(tuple(cell.replace("|", "\\|") for cell in r) for r in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Of more than two columns, all but the first are numbers."""
+    return markdown_table(head, rows, "l" + ("r" if len(head) > 2 else "l") * (len(head) - 1))
 
 
 GROUP_HEAD = ("group", "tasks", "episodes", "transitions", "data", *REFERENCES)

@@ -7,6 +7,7 @@ import numpy as np
 from ertrl import store
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
+from ertrl.text import readable_bytes
 
 REFERENCES = ("expert", "random", "zero")
 
@@ -103,7 +104,7 @@ def facts(summary: dict[str, Any]) -> dict[str, str]:
         "episodes": f"{summary['episodes']:,} of up to {summary['horizon']} steps",
         "transitions": f"{summary['transitions']:,}",
         "observation, action": f"{summary['observation_dim']} and {summary['action_dim']} numbers",
-        "size": f"{megabytes(summary['bytes'])} in {summary['files']} files",
+        "size": f"{readable_bytes(summary['bytes'])} in {summary['files']} files",
         "collector": summary["collector"].get("name", "unknown"),
     }
     for name, value in summary["collector"].items():
@@ -142,8 +143,3 @@ def _flat(name: str, value: Any) -> dict[str, str]:
 def number(value: Any) -> str:
     """Four digits of a number; words as they are."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def megabytes(size: int) -> str:
-    """'11.2 GB', '20.4 MB'."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"

@@ -1,6 +1,6 @@
 """Many runs at once."""
 
-from ertrl.launch.local import Job, run_jobs
+from ertrl.launch.processes import Job, run_jobs
 from ertrl.launch.seeds import parse_seeds, train_seeds
 
 __all__ = ["Job", "parse_seeds", "run_jobs", "train_seeds"]

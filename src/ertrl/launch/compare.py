@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ertrl.config import replace_from_json
 from ertrl.data import Dataset
-from ertrl.launch.local import run_jobs
+from ertrl.launch.processes import run_jobs
 from ertrl.launch.seeds import training_job
 from ertrl.profiles import train_config
 from ertrl.training import Run

@@ -9,7 +9,7 @@ import jax
 
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
-from ertrl.launch.local import Job, run_jobs
+from ertrl.launch.processes import Job, run_jobs
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.progress import ProgressStyle

@@ -1,6 +1,5 @@
 """Follow training from outside: reads what runs write, touches nothing."""
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ertrl import store
 from ertrl.errors import CorruptFileError
+from ertrl.text import readable_duration
 from ertrl.training import Run, open_runs
 
 DIGITS = len("-0123456789")
@@ -49,26 +50,14 @@ def look(run: Run) -> Snapshot:
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     scores = {k: v for k, v in evaluations[-1].items() if "/" in k} if evaluations else {}
     left = None
-    if _in_use(run.path) and not (step >= updates and scores and evaluations[-1]["step"] == step):
+    if store.in_use(run.path) and not (
+        step >= updates and scores and evaluations[-1]["step"] == step
+    ):
         status, speed = "running", _speed(run, step)
         left = (updates - step) / speed if speed else None
     else:
         status = "finished" if step >= updates else "stopped"
     return Snapshot(run.name, status, step, updates, left, scores)
-
-
-def _in_use(path: Path) -> bool:
-    """Whether the process that last held the run is alive.
-
-    Trying its lock would be more exact, but could turn away a process that starts just then.
-    """
-    try:
-        os.kill(int((path / ".lock").read_text()), 0)
-    except PermissionError:
-        return True  # alive, and somebody else's
-    except (OSError, ValueError, OverflowError):
-        return False
-    return True
 
 
 def _speed(run: Run, step: int) -> float | None:
@@ -105,19 +94,10 @@ def table(snapshots: Sequence[Snapshot], width: int = 80) -> Table:
             Text(s.status, style=styles[s.status]),
             *bar,
             f"{s.step:,} of {s.updates:,}" if roomy else f"{100 * s.step // s.updates}%",
-            duration(s.seconds_left),
+            "" if s.seconds_left is None else readable_duration(s.seconds_left),
             *("" if score is None else f"{score:.1f}" for score in scores),
         )
     return drawn
-
-
-def duration(seconds: float | None) -> str:
-    """'1:02:03', '4:05'; nothing for the unknown."""
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def watch(runs: Sequence[str | Path], *, once: bool = False, every: float = 2.0) -> list[Snapshot]:

@@ -1,6 +1,6 @@
 """Meta-training: a pure update, a run on disk, one loop."""
 
-from ertrl.training.further import lengthened
+from ertrl.training.lengthen import lengthen
 from ertrl.training.loop import check_start, train_run, train_together
 from ertrl.training.run import Run, Runs, open_runs
 from ertrl.training.sinks import SinkName
@@ -12,7 +12,7 @@ __all__ = [
     "SinkName",
     "TrainState",
     "check_start",
-    "lengthened",
+    "lengthen",
     "open_runs",
     "train_run",
     "train_together",

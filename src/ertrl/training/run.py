@@ -49,6 +49,11 @@ class Run:
         blank = TrainConfig(method=self.method.config(), learner=self.learner.config())
         self.config = replace_from_json(blank, self.spec["config"])
 
+    @classmethod
+    def of(cls, run: "str | Path | Run") -> "Run":
+        """A run as it is, or the one in this folder."""
+        return run if isinstance(run, Run) else cls(run)
+
     @property
     def name(self) -> str:
         """The run's identity: its directory may be renamed, this stays."""

@@ -6,10 +6,10 @@ on where its checkpoint stands: what a sink holds beyond that is overwritten.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from ertrl.errors import ConfigError, unknown
+from ertrl.plugins import require
 from ertrl.training.run import Run
 
 SinkName = Literal["tensorboard", "wandb"]
@@ -94,10 +94,4 @@ def check_sinks(names: Sequence[str]) -> None:
     for name in names:
         if name not in SINKS:
             raise ConfigError(unknown("sink", name, SINKS))
-        try:
-            import_module(SINKS[name].package)
-        except ImportError:
-            raise ConfigError(
-                f"--sink {name} needs the package {SINKS[name].package}: "
-                f"pip install 'ertrl[{name}]'"
-            ) from None
+        require(SINKS[name].package, extra=name)

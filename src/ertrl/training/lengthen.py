@@ -8,7 +8,7 @@ from ertrl.errors import ConfigError
 from ertrl.training.run import MetricsLog, Run
 
 
-def lengthened(run: Run, dataset: Dataset, updates: int) -> Run:
+def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
     """The run of the same configuration with more updates, beside this one, as far as this one is.
 
     It has the weights, log and measurements of one that was as long from the start.

@@ -8,8 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ertrl.envs.family import Family
-from ertrl.envs.registry import family_names, make_family
+from ertrl.envs import Family, family_names, make_family
 from ertrl.provenance import provenance
 from ertrl.provenance import threads as process_threads
 
@@ -27,7 +26,7 @@ TWINS: dict[str, tuple[str, dict[str, Any]]] = {
 """The Gymnasium environment with the same robot and length of a control step."""
 
 
-def benchmark(
+def simulation_speed(
     families: Sequence[str] | None = None,
     threads: int | None = None,
     batch: int = 128,

@@ -117,7 +117,9 @@ def peak_program():
     return (lambda: chain(x, w)), 2.0 * m * k * n * repeats
 
 
-def benchmark(methods: Sequence[str], profile: str, family: str, seconds: float) -> dict[str, Any]:
+def update_speed(
+    methods: Sequence[str], profile: str, family: str, seconds: float
+) -> dict[str, Any]:
     """Updates/s, FLOP/s and fraction of the matrix-product peak, measured in turns."""
     made = make_family(family)
     dims = Dims(made.observation_dim, made.action_dim, len(made.split.train))

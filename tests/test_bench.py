@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ertrl.training.benchmark import benchmark, product_flops
+from ertrl.bench.updates import product_flops, update_speed
 
 
 def test_products_loops_and_branches():
@@ -40,7 +40,7 @@ def test_what_nobody_uses_is_not_credited():
 
 
 def test_benchmark_reports_what_it_measured():
-    result = benchmark(("focal",), "laptop", "point-robot", seconds=0.1)
+    result = update_speed(("focal",), "laptop", "point-robot", seconds=0.1)
     focal = result["methods"]["focal"]
     assert focal["gflop_per_second"] == pytest.approx(
         focal["gflop_per_update"] * focal["updates_per_second"]

@@ -1,0 +1,1 @@
+"""Speed on this machine: training updates and simulation steps per second."""

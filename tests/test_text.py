@@ -1,0 +1,24 @@
+"""Numbers and tables as a person reads them."""
+
+from ertrl.text import markdown_table, readable_bytes, readable_duration
+
+
+def test_bytes():
+    sizes = {
+        0: "0 bytes",
+        512: "512 bytes",
+        999_600: "1 MB",
+        20_410_000: "20.4 MB",
+        5e13: "50.0 TB",
+    }
+    assert {size: readable_bytes(size) for size in sizes} == sizes
+
+
+def test_durations():
+    spans = {5: "5 s", 180: "3 min", 9000: "2.5 h", 216_000: "2.5 days"}
+    assert {seconds: readable_duration(seconds) for seconds in spans} == spans
+
+
+def test_a_markdown_table_keeps_its_cells_apart():
+    table = markdown_table(["what", "n"], [["a|b\nc", "1"]], "lr")
+    assert table == "| what | n |\n| --- | --: |\n| a\\|b c | 1 |"
