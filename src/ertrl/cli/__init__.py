@@ -1,31 +1,49 @@
-"""The command line: parse, call, print. Everything else lives behind the functions it calls."""
+"""The command line: parse, call, print. Everything else lives behind the functions it calls.
+
+A command is the file of its name, with a function `run`; it is imported when it is asked for.
+"""
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
 
 from ertrl import __version__
-from ertrl.cli import look, make, run
-from ertrl.cli.common import use_huge_pages
-from ertrl.cli.data import data
+from ertrl.cli.common import command_list, peek_number, use_huge_pages, use_threads
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
 
-USAGE = """\
+
+class Command(NamedTuple):
+    """What is known of a command before its file is imported."""
+
+    summary: str
+    threads: int = 0
+    """CPU threads where --threads does not say; 0 takes all, 1 makes results repeat bit for bit."""
+
+
+COMMANDS = {
+    "demo": Command("the whole way on Point-Robot in a few minutes, with a report at the end"),
+    "list": Command("families, methods, learners, protocols and profiles"),
+    "collect": Command("make behaviour data of a task family"),
+    "data": Command("look at datasets and move them: info, card, export, import, push, pull"),
+    "train": Command("meta-train a method on a dataset, or resume a run", threads=1),
+    "watch": Command("follow running training"),
+    "evaluate": Command(
+        "adapt a trained agent to all tasks under the context protocols", threads=1
+    ),
+    "report": Command("tables, figures and one self-contained page from runs", threads=1),
+    "render": Command("film an agent before and after adaptation"),
+    "verify": Command("check every file of a dataset or run against its checksum"),
+    "bench": Command("measure speed: bench train, bench env"),
+}
+
+USAGE = f"""\
 usage: ertrl COMMAND [options]
 
 Offline meta-reinforcement learning: from logged data of many tasks to an agent that adapts.
 
-  demo      the whole way on Point-Robot in a few minutes, with a report at the end
-  list      families, methods, learners, protocols and profiles
-  collect   make behaviour data of a task family
-  data      look at datasets and move them: info, card, export, import, push, pull
-  train     meta-train a method on a dataset, or resume a run
-  watch     follow running training
-  evaluate  adapt a trained agent to all tasks under the context protocols
-  report    tables, figures and one self-contained page from runs
-  render    film an agent before and after adaptation
-  verify    check every file of a dataset or run against its checksum
-  bench     measure speed: bench train, bench env
+{command_list({name: command.summary for name, command in COMMANDS.items()})}
 
 `ertrl COMMAND --help` explains every option of a command. `ertrl --version` prints the version.
 """
@@ -33,21 +51,22 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the exit code, 0 only on success."""
-    argv = list(sys.argv[1:] if arguments is None else arguments)
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    name, *words = (sys.argv[1:] if arguments is None else arguments) or [""]
+    if name in ("", "-h", "--help", "help"):
         print(USAGE, end="")
-        return 0 if argv else 2
-    if argv[0] == "--version":
+        return 0 if name else 2
+    if name == "--version":
         print(__version__)
         return 0
     if arguments is None:
         warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # ty: ignore
-        if argv[0] in ("train", "bench"):
+        if name in ("train", "bench"):
             use_huge_pages()
     try:
-        if argv[0] not in COMMANDS:
-            raise ConfigError(unknown("command", argv[0], COMMANDS))
-        COMMANDS[argv[0]](argv[1:])
+        if name not in COMMANDS:
+            raise ConfigError(unknown("command", name, COMMANDS))
+        use_threads(peek_number(words, "--threads", COMMANDS[name].threads))
+        import_module(f"ertrl.cli.{name}").run(words)
         return 0
     except Interrupted as stop:
         print(stop, file=sys.stderr)
@@ -66,18 +85,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"error: {error}. Nothing that was complete before is lost.", file=sys.stderr)
         return 1
-
-
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    "demo": run.demo,
-    "list": look.list_parts,
-    "collect": make.collect,
-    "data": data,
-    "train": make.train,
-    "watch": run.watch,
-    "evaluate": look.evaluate,
-    "report": look.report,
-    "render": look.render,
-    "verify": look.verify,
-    "bench": run.bench,
-}

@@ -1,19 +1,12 @@
-"""What the commands share: parsing, threads, output."""
+"""What the commands share besides their options: words before parsing, threads, output."""
 
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ertrl.errors import ConfigError
-
-
-def parse(command: Any, name: str, argv: Sequence[str], **options: Any) -> Any:
-    """Parse the words after the command; prints help or an explanation and exits if need be."""
-    import tyro
-
-    return tyro.cli(command, prog=f"ertrl {name}", args=argv, **options)
 
 
 def peek(argv: Sequence[str], option: str, default: str) -> str:
@@ -39,9 +32,30 @@ def first_word(argv: Sequence[str]) -> str | None:
     return argv[0] if argv and not argv[0].startswith("-") else None
 
 
-def output(value: dict[str, Any], as_json: bool, text: str) -> None:
-    """Print a result for a person or for a program."""
-    print(json.dumps(value) if as_json else text)
+def command_list(summaries: Mapping[str, str]) -> str:
+    """Commands and what they do, one per line."""
+    width = max(map(len, summaries))
+    return "\n".join(f"  {name:{width}}  {summary}" for name, summary in summaries.items())
+
+
+def output(value: Any, text: str | None = None) -> None:
+    """Print a result as text for a person or, where there is none, as JSON for a program."""
+    print(json.dumps(value) if text is None else text)
+
+
+def dataset_facts(dataset: Any) -> dict[str, Any]:
+    """What a command says of a dataset that it made."""
+    return {
+        "dataset": str(dataset.path),
+        "fingerprint": dataset.fingerprint,
+        "tasks": len(dataset.tasks),
+        "transitions": sum(len(task.steps) for task in dataset.tasks.values()),
+    }
+
+
+def score_lines(scores: Mapping[str, float]) -> list[str]:
+    """Normalised returns by 'protocol/group'."""
+    return [f"{name:22} {score:6.1f}" for name, score in scores.items()]
 
 
 def use_threads(threads: int) -> None:

@@ -1,66 +1,37 @@
-"""Commands of `ertrl data`: look at a dataset, take it elsewhere, bring one in."""
+"""`ertrl data`: look at a dataset, take it elsewhere, bring one in."""
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl.cli.common import first_word, output, parse
+from ertrl.cli.common import command_list, dataset_facts, first_word, output
+from ertrl.cli.options import DatasetFolder, Json, Progress, command
 from ertrl.errors import ConfigError, unknown
 
-USAGE = """\
-usage: ertrl data COMMAND [options]
 
-Look at datasets and move them. Every command has --json and a complete --help.
-
-  info    tasks, returns, references, versions and checksums of a dataset
-  card    write its README.md and learning-curve.png again
-  export  write its tasks as Minari datasets
-  import  make a dataset of Minari datasets, one per task
-  push    upload it to the Hugging Face Hub
-  pull    download one from the Hugging Face Hub and check it
-"""
-
-
-def data(argv: Sequence[str]) -> None:
-    """`ertrl data`."""
-    word = first_word(argv)
+def run(words: Sequence[str]) -> None:
+    """Run a command of `ertrl data`."""
+    word = first_word(words)
     if word is None:
-        if {"-h", "--help"} & set(argv):
+        if {"-h", "--help"} & set(words):
             print(USAGE, end="")
             return
         raise ConfigError(f"say what to do with data: {', '.join(COMMANDS)}; see ertrl data --help")
     if word not in COMMANDS:
         raise ConfigError(unknown("data command", word, COMMANDS))
-    COMMANDS[word](argv[1:])
+    COMMANDS[word][0](words[1:])
 
 
-def _positional() -> tuple[Any, ...]:
-    import tyro
-
-    return (tyro.conf.PositionalRequiredArgs,)
-
-
-@dataclass
-class InfoCommand:
+@command("data info")
+def info(dataset: DatasetFolder, json: Json = False) -> None:
     """Show what is in a dataset: tasks, returns per group and checkpoint, where it comes from."""
-
-    dataset: Path
-    """Dataset folder."""
-    json: bool = False
-    """Print everything as JSON."""
-
-
-def info(argv: Sequence[str]) -> None:
-    """`ertrl data info`."""
-    command = parse(InfoCommand, "data info", argv, config=_positional())
     from ertrl.data import Dataset, describe
 
-    dataset = Dataset(command.dataset)
-    summary = {"dataset": str(dataset.path), **describe(dataset)}
-    if command.json:
-        output(summary, True, "")
+    opened = Dataset(dataset)
+    summary = {"dataset": str(opened.path), **describe(opened)}
+    if json:
+        output(summary)
     else:
         _print(summary)
 
@@ -109,157 +80,110 @@ def _print(summary: dict[str, Any]) -> None:
     show("Tasks", task_head(summary), task_rows(summary))
 
 
-@dataclass
-class CardCommand:
+@command("data card")
+def card(dataset: DatasetFolder, json: Json = False) -> None:
     """Write the dataset's card again: README.md and learning-curve.png in its folder."""
-
-    dataset: Path
-    """Dataset folder."""
-    json: bool = False
-    """Print where the card is as JSON."""
-
-
-def card(argv: Sequence[str]) -> None:
-    """`ertrl data card`."""
-    command = parse(CardCommand, "data card", argv, config=_positional())
     from ertrl.data import Dataset, write_card
 
-    files = [str(path) for path in write_card(Dataset(command.dataset))]
-    output({"card": files}, command.json, f"wrote {' and '.join(files)}")
+    files = [str(path) for path in write_card(Dataset(dataset))]
+    output({"card": files}, None if json else f"wrote {' and '.join(files)}")
 
 
-def export(argv: Sequence[str]) -> None:
-    """`ertrl data export`."""
-    import tyro
+@command("data export")
+def export(
+    dataset: DatasetFolder, minari: str, progress: Progress = "auto", json: Json = False
+) -> None:
+    """Write the tasks of a dataset as Minari datasets NAME/task-00-v0, NAME/task-01-v0, ...
 
-    from ertrl.progress import ProgressStyle
-
-    @dataclass
-    class ExportCommand:
-        """Write the tasks of a dataset as Minari datasets NAME/task-00-v0, NAME/task-01-v0, ..."""
-
-        dataset: tyro.conf.Positional[Path]
-        """Dataset folder."""
-        minari: str
-        """NAME: the Minari namespace that the tasks go to."""
-        progress: ProgressStyle = "auto"
-        """Bars or lines (auto), JSON lines, or none."""
-        json: bool = False
-        """Print the ids as JSON."""
-
-    command = parse(ExportCommand, "data export", argv)
+    Args:
+        minari: NAME: the Minari namespace that the tasks go to.
+    """
     from ertrl.data import Dataset, export_minari
 
-    ids = export_minari(Dataset(command.dataset), command.minari, command.progress)
+    ids = export_minari(Dataset(dataset), minari, progress)
     text = f"wrote {len(ids)} Minari datasets, {ids[0]} to {ids[-1]}"
-    output({"minari": ids}, command.json, text)
+    output({"minari": ids}, None if json else text)
 
 
-def import_(argv: Sequence[str]) -> None:
-    """`ertrl data import`."""
-    from ertrl.progress import ProgressStyle
+@command("data import")
+def import_(
+    *,
+    minari: tuple[str, ...],
+    out: Path,
+    groups: tuple[str, ...] = (),
+    name: str = "",
+    action_limit: float | None = None,
+    progress: Progress = "auto",
+    json: Json = False,
+) -> None:
+    """Make one dataset of several Minari datasets, each of them a task.
 
-    @dataclass
-    class ImportCommand:
-        """Make one dataset of several Minari datasets, each of them a task."""
-
-        minari: tuple[str, ...]
-        """Ids of Minari datasets on this machine; a namespace stands for all datasets in it."""
-        out: Path
-        """Dataset folder to make."""
-        groups: tuple[str, ...] = ()
-        """One group per dataset (train, test-id, test-ood) or one for all; train if not given."""
-        name: str = ""
-        """What to call a family that ertrl did not make; the folder's name if not given."""
-        action_limit: float | None = None
-        """Largest action, where the action space has no bounds."""
-        progress: ProgressStyle = "auto"
-        """Bars or lines (auto), JSON lines, or none."""
-        json: bool = False
-        """Print the result as JSON."""
-
-    command = parse(ImportCommand, "data import", argv)
+    Args:
+        minari: Ids of Minari datasets on this machine; a namespace stands for all datasets in it.
+        out: Dataset folder to make.
+        groups: One group per dataset (train, test-id, test-ood) or one for all; train if not given.
+        name: What to call a family that ertrl did not make; the folder's name if not given.
+        action_limit: Largest action, where the action space has no bounds.
+    """
     from ertrl.data import import_minari
 
     dataset = import_minari(
-        command.minari,
-        command.out,
-        groups=command.groups,
-        label=command.name,
-        action_limit=command.action_limit,
-        progress=command.progress,
+        minari, out, groups=groups, label=name, action_limit=action_limit, progress=progress
     )
-    _made(dataset, command.json)
+    _made(dataset, json)
 
 
 def _made(dataset: Any, as_json: bool) -> None:
-    value = {
-        "dataset": str(dataset.path),
-        "family": dataset.family,
-        "simulator": dataset.has_simulator,
-        "fingerprint": dataset.fingerprint,
-        "tasks": len(dataset.tasks),
-        "transitions": sum(len(task.steps) for task in dataset.tasks.values()),
-    }
+    value = dataset_facts(dataset)
+    value |= {"family": dataset.family, "simulator": dataset.has_simulator}
     kind = dataset.family if dataset.has_simulator else f"{dataset.family} (no simulator)"
     text = f"{value['dataset']}: {kind}, {value['tasks']} tasks, {value['transitions']} transitions"
-    output(value, as_json, text)
+    output(value, None if as_json else text)
 
 
-def push(argv: Sequence[str]) -> None:
-    """`ertrl data push`."""
-    import tyro
+@command("data push")
+def push(dataset: DatasetFolder, hub: str, private: bool = False, json: Json = False) -> None:
+    """Upload a dataset to the Hugging Face Hub, as the login of `hf auth login`.
 
-    @dataclass
-    class PushCommand:
-        """Upload a dataset to the Hugging Face Hub, as the login of `hf auth login`."""
-
-        dataset: tyro.conf.Positional[Path]
-        """Dataset folder."""
-        hub: str
-        """Repository, USER/NAME; made if it is not there."""
-        private: bool = False
-        """Make a new repository private."""
-        json: bool = False
-        """Print where it is as JSON."""
-
-    command = parse(PushCommand, "data push", argv)
+    Args:
+        hub: Repository, USER/NAME; made if it is not there.
+        private: Make a new repository private.
+    """
     from ertrl.data import Dataset
     from ertrl.data import push as push_dataset
 
     # Pushing verifies, so opening need not.
-    dataset = Dataset(command.dataset, verify=False)
-    url = push_dataset(dataset, command.hub, private=command.private)
-    output({"hub": command.hub, "commit": url}, command.json, f"uploaded: {url}")
+    url = push_dataset(Dataset(dataset, verify=False), hub, private=private)
+    output({"hub": hub, "commit": url}, None if json else f"uploaded: {url}")
 
 
-@dataclass
-class PullCommand:
-    """Download a dataset from the Hugging Face Hub and check every file."""
+@command("data pull")
+def pull(hub: str, out: Path, revision: str | None = None, json: Json = False) -> None:
+    """Download a dataset from the Hugging Face Hub and check every file.
 
-    hub: str
-    """Repository, USER/NAME."""
-    out: Path
-    """Dataset folder to make."""
-    revision: str | None = None
-    """Branch, tag or commit; the newest if not given."""
-    json: bool = False
-    """Print the result as JSON."""
-
-
-def pull(argv: Sequence[str]) -> None:
-    """`ertrl data pull`."""
-    command = parse(PullCommand, "data pull", argv)
+    Args:
+        hub: Repository, USER/NAME.
+        out: Dataset folder to make.
+        revision: Branch, tag or commit; the newest if not given.
+    """
     from ertrl.data import pull as pull_dataset
 
-    _made(pull_dataset(command.hub, command.out, revision=command.revision), command.json)
+    _made(pull_dataset(hub, out, revision=revision), json)
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    "info": info,
-    "card": card,
-    "export": export,
-    "import": import_,
-    "push": push,
-    "pull": pull,
+COMMANDS = {
+    "info": (info, "tasks, returns, references, versions and checksums of a dataset"),
+    "card": (card, "write its README.md and learning-curve.png again"),
+    "export": (export, "write its tasks as Minari datasets"),
+    "import": (import_, "make a dataset of Minari datasets, one per task"),
+    "push": (push, "upload it to the Hugging Face Hub"),
+    "pull": (pull, "download one from the Hugging Face Hub and check it"),
 }
+
+USAGE = f"""\
+usage: ertrl data COMMAND [options]
+
+Look at datasets and move them. Every command has --json and a complete --help.
+
+{command_list({name: summary for name, (_, summary) in COMMANDS.items()})}
+"""

@@ -1,0 +1,94 @@
+"""`ertrl collect`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import UseAppendAction, arg
+
+from ertrl.cli.common import dataset_facts, first_word, output, peek
+from ertrl.cli.options import Json, Profile, Progress, Variant, parse
+from ertrl.collection.config import CollectConfig
+from ertrl.errors import ConfigError
+
+
+@dataclass
+class Collect:
+    """Train behaviour policies for all tasks of a family and record them, poor to expert.
+
+    A collection that was stopped or killed goes on when the same command is given again.
+    """
+
+    config: Annotated[CollectConfig, arg(name="")]
+    profile: Profile = "laptop"
+    variant: Variant = "paper"
+    option: UseAppendAction[tuple[str, ...]] = ()
+    """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
+    split: str = ""
+    """Short for --option split=...: the tasks of the paper's text, or of the released code."""
+    out: Path | None = None
+    """Dataset folder; data/FAMILY if not given."""
+    references: Path | None = None
+    """Dataset of the same tasks whose expert returns are to be the upper end of this one's
+    scale, too; for comparing several --style."""
+    dry_run: bool = False
+    """Measure for some seconds and print the time, memory and disk that all of it would take;
+    nothing is written."""
+    threads: int = 0
+    """CPU threads; 0 takes all. With 1, data repeat bit for bit."""
+    progress: Progress = "auto"
+    json: Json = False
+
+
+def run(argv: Sequence[str]) -> None:
+    """Collect a dataset, or estimate what that would take."""
+    family = first_word(argv)
+    if family is None:
+        parse(Collect, "collect FAMILY", argv, default=Collect(CollectConfig()))
+        raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
+    from ertrl import api
+    from ertrl.collection import describe_estimate
+    from ertrl.envs import make_family
+    from ertrl.profiles import collect_config
+
+    known = make_family(family).options
+    profile, variant = peek(argv, "--profile", "laptop"), peek(argv, "--variant", "paper")
+    default = Collect(collect_config(profile, family, variant), profile, variant)
+    command = parse(Collect, f"collect {family}", argv[1:], default=default)
+    options = _family_options(command.option, known)
+    if command.split:
+        options["split"] = command.split
+    settings = {"profile": profile, "variant": variant, "config": command.config}
+    if command.dry_run:
+        value = api.estimate_collection(family, command.out, options=options, **settings)
+        output(value, None if command.json else describe_estimate(value))
+        return
+    dataset = api.collect(
+        family,
+        command.out,
+        options=options,
+        references=command.references,
+        progress=command.progress,
+        **settings,
+    )
+    value = dataset_facts(dataset)
+    text = f"{value['dataset']}: {value['tasks']} tasks, {value['transitions']} transitions"
+    output(value, None if command.json else text)
+
+
+def _family_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """NAME=VALUE as values of the type that the family's option has."""
+    chosen = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"--option takes NAME=VALUE, got '{word}'")
+        wanted = type(defaults.get(name, ""))
+        try:
+            truth = {"true": True, "false": False}
+            chosen[name] = truth[value.lower()] if wanted is bool else wanted(value)
+        except (ValueError, KeyError):
+            kind = "true or false" if wanted is bool else f"of type {wanted.__name__}"
+            raise ConfigError(f"option {name} must be {kind}, got '{value}'") from None
+    return chosen

@@ -1,0 +1,27 @@
+"""`ertrl demo`."""
+
+from pathlib import Path
+
+from ertrl.cli.common import output
+from ertrl.cli.options import Json, command
+from ertrl.errors import ConfigError
+
+
+@command("demo")
+def run(
+    family: str = "point-robot", seeds: int = 2, out: Path = Path("demo"), json: Json = False
+) -> None:
+    """Collect data, meta-train ER-TRL and FOCAL, evaluate and report, in a few minutes.
+
+    Args:
+        family: Which family; the MuJoCo ones take longer.
+        seeds: Runs per method.
+        out: Where everything goes. Run again, it continues where it was.
+    """
+    if seeds < 1:
+        raise ConfigError(f"--seeds must be at least 1, got {seeds}")
+    from ertrl.launch.demo import demo
+
+    value = demo(family, seeds, out)
+    if json:
+        output(value)

@@ -1,0 +1,71 @@
+"""`ertrl evaluate`."""
+
+from typing import Any, Literal
+
+from ertrl.cli.common import output, score_lines
+from ertrl.cli.options import Json, MovedData, Runs, command
+from ertrl.errors import ConfigError
+
+
+@command("evaluate")
+def run(
+    runs: Runs,
+    protocol: tuple[str, ...] = ("offline", "online", "non-prior"),
+    adapt: Literal["all", "idaq"] = "all",
+    data: MovedData = None,
+    step: int | None = None,
+    probes: bool = False,
+    probe_transitions: int = 1000,
+    json: Json = False,
+) -> None:
+    """Adapt trained agents to all tasks of their dataset and measure their returns.
+
+    Args:
+        protocol: Where contexts come from; several may be given. `ertrl list` shows all.
+        adapt: Online contexts hold all of an agent's own episodes, or (idaq, measured in addition)
+            only the best ones, first found with the representations of training tasks.
+        step: Which checkpoint, by its number of updates; the newest if not given.
+        probes: Also measure what z knows of the task and of the behaviour policy (a minute or two).
+        probe_transitions: Transitions per task for the probes; fewer are faster.
+    """
+    if not protocol:
+        raise ConfigError("--protocol needs at least one of offline, online, non-prior")
+    from ertrl import api
+    from ertrl.evaluation import missing_repeats, summarise
+    from ertrl.evaluation.probes import ProbeSettings
+    from ertrl.training import open_runs
+
+    most = ProbeSettings().projected
+    settings = ProbeSettings(probe_transitions, projected=min(most, probe_transitions))
+    settings.validate()
+    chosen = (*protocol, "idaq") if adapt == "idaq" else protocol
+    opened = open_runs(runs)
+    values = []
+    for run in opened:
+        result = api.evaluate(run, chosen, data=data, step=step)
+        values.append({**result, "scores": summarise(result)})
+        lines = [f"{run.path}:"] if len(opened) > 1 else []
+        lines += score_lines(values[-1]["scores"])
+        for name, count in missing_repeats(result).items():
+            lines.append(f"{name}: {count} repeats are missing, their simulation diverged")
+        if probes:
+            values[-1]["probes"] = api.probe(run, data=data, step=step, settings=settings)
+            lines += _probe_lines(values[-1]["probes"])
+        if not json:  # each as soon as it is there
+            print("\n".join(lines), flush=True)
+    if json:
+        output(values[0] if len(opened) == 1 else {"evaluations": values})
+
+
+def _probe_lines(probes: dict[str, Any]) -> list[str]:
+    """The probes in a few words."""
+    lines = ["", "error of predicting the task from z (held-out tasks, root mean square):"]
+    for entry in probes["regression"]:
+        what = f"{entry['target']} from one {entry['context']}, {entry['model']}"
+        lines.append(f"  {what:40} {entry['test_rmse']:8.4f}")
+    found = probes["leak"]
+    if "missing" in found:
+        return [*lines, f"behaviour leak not measured: {found['missing']}"]
+    chance = f"(chance {found['chance']:.3f})"
+    lines.append(f"telling the behaviour policy's checkpoint from z {chance}:")
+    return lines + [f"  {group:40} {value:8.3f}" for group, value in found["accuracy"].items()]

@@ -1,0 +1,24 @@
+"""`ertrl report`."""
+
+from pathlib import Path
+
+from ertrl.cli.common import output
+from ertrl.cli.options import Json, Runs, command
+
+
+@command("report")
+def run(
+    runs: Runs, out: Path = Path("report"), data: tuple[Path, ...] = (), json: Json = False
+) -> None:
+    """Write report.html, tables and figures from runs.
+
+    Args:
+        out: Where to write.
+        data: Dataset folders, if they have moved since training.
+    """
+    from ertrl.reporting import print_summary, report
+
+    page = report(runs, out, data)
+    if not json:
+        print_summary(runs, data)
+    output({"report": str(page)}, None if json else f"wrote {page}")
