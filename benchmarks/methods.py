@@ -5,9 +5,9 @@
 
 On Point-Robot the methods' switches and FOCAL with BRAC run, too; on Cheetah-Vel every method with
 and without next states in its context. Works in build/results (killed, it goes on where it was) and
-keeps the small files in results/FAMILY: the five methods' numbers per seed with their provenance,
-table and pictures, and the same of all variants. `--seeds 1` and `--no-variants` make less of it,
-`--updates 5000` shorter runs.
+keeps the small files in results/FAMILY: numbers per seed with their provenance (results.json), the
+table of the five methods and their paths (summary.md, *-paths.png) and that of all variants
+(variants.md). `--seeds 1` and `--no-variants` make less of it, `--updates 5000` shorter runs.
 """
 
 import argparse
@@ -50,21 +50,18 @@ def main(families: list[str], seeds: int, settings: dict, variants: bool) -> Non
         dataset = api.collect(family, WORK / family / "data" / family)
         runs = compare([dataset], contenders, range(seeds), WORK / family)
         five = [run for i, run in enumerate(runs) if i % len(contenders) < len(METHODS)]
-        report(five, WORK / family / "five")
-        keep(WORK / family / "five", KEEP / family, "results", "summary", pictures=True)
-        if variants and family in EXTRA:
-            report(runs, WORK / family / "report")
-            keep(WORK / family / "report", KEEP / family, "variants", "variants")
-
-
-def keep(made: Path, place: Path, numbers: str, table: str, *, pictures: bool = False) -> None:
-    """Copy a report's numbers, its table and, if wanted, its pictures of paths."""
-    place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(made / "results.json", place / f"{numbers}.json")
-    shutil.copy(made / "tables" / "summary.md", place / f"{table}.md")
-    if pictures:
+        place = KEEP / family
+        place.mkdir(parents=True, exist_ok=True)
+        made = WORK / family / "five"
+        report(five, made)
+        shutil.copy(made / "tables" / "summary.md", place / "summary.md")
         for picture in (made / "figures").glob("*-paths.png"):
             shutil.copy(picture, place / picture.name)
+        if len(runs) > len(five):
+            made = WORK / family / "report"
+            report(runs, made)
+            shutil.copy(made / "tables" / "summary.md", place / "variants.md")
+        shutil.copy(made / "results.json", place / "results.json")
 
 
 if __name__ == "__main__":
