@@ -1,7 +1,6 @@
 """What a collection takes is said beforehand, and what does not fit is refused."""
 
 import dataclasses
-import importlib
 import json
 import shutil
 from types import SimpleNamespace
@@ -11,9 +10,10 @@ import pytest
 from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.cli import main
-from ertrl.collection import collect, describe_estimate, estimate
-from ertrl.collection.needs import describe_needs, needs
-from ertrl.collection.resume import Savepoints
+from ertrl.collection import cost
+from ertrl.collection.collect import collect
+from ertrl.collection.cost import describe_estimate, describe_needs, estimate, needs
+from ertrl.collection.savepoints import Savepoints
 from ertrl.envs import make_family
 from ertrl.errors import DataError
 from ertrl.profiles import collect_config
@@ -97,9 +97,8 @@ def test_a_dry_run_compares_policies_one_by_one_and_side_by_side(tmp_path):
 
 def test_twice_the_steps_take_twice_the_time(monkeypatch):
     """The arithmetic, with measurements replaced by fixed times."""
-    module = importlib.import_module("ertrl.collection.estimate")
-    monkeypatch.setattr(module, "_time", lambda call, seconds, argument: (0.0, 0.5))
-    monkeypatch.setattr(module, "_recording_seconds", lambda collector, per_task: 3.0)
+    monkeypatch.setattr(cost, "_time", lambda call, seconds, argument: (0.0, 0.5))
+    monkeypatch.setattr(cost, "_recording_seconds", lambda trainer, per_task: 3.0)
     parts = [
         api.estimate_collection(
             "point-robot", config=dataclasses.replace(TINY_COLLECT, steps=steps)

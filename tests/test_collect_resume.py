@@ -17,8 +17,8 @@ import pytest
 
 from conftest import TINY_COLLECT, options_of
 from ertrl import api, store
-from ertrl.collection import record, resume, sac
-from ertrl.collection.resume import RowSeal, Savepoint, Savepoints, unfinished_folder
+from ertrl.collection import collect, sac
+from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, unfinished_folder
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.errors import CorruptFileError, DataError, RunError
 from ertrl.types import Dims, Episodes
@@ -26,9 +26,9 @@ from toys import ToyFamily
 
 PROGRAM = """
 import sys
-from ertrl.collection import record
-record.SECONDS_BETWEEN_SAVES = record.SECONDS_BEFORE_A_RECORDING_IS_SAVED = 0.0
-record.SHARE_OF_TIME_FOR_SAVING = 1e9
+from ertrl.collection import collect
+collect.SECONDS_BETWEEN_SAVES = collect.SECONDS_BEFORE_A_RECORDING_IS_SAVED = 0.0
+collect.SHARE_OF_TIME_FOR_SAVING = 1e9
 from ertrl.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -145,7 +145,7 @@ def test_sigterm_saves_and_says_how_to_go_on(tmp_path, uninterrupted):
 def stopped_once(tmp_path_factory):
     """A folder with a collection that was stopped after a few blocks, with savepoints."""
     folder = tmp_path_factory.mktemp("stopped")
-    real = record.Meter.update
+    real = collect.Meter.update
 
     def update(meter, done, note=""):
         real(meter, done, note)
@@ -153,9 +153,9 @@ def stopped_once(tmp_path_factory):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record, "SECONDS_BETWEEN_SAVES", 0.0)
-        patch.setattr(record, "SHARE_OF_TIME_FOR_SAVING", 1e9)
-        patch.setattr(record.Meter, "update", update)
+        patch.setattr(collect, "SECONDS_BETWEEN_SAVES", 0.0)
+        patch.setattr(collect, "SHARE_OF_TIME_FOR_SAVING", 1e9)
+        patch.setattr(collect.Meter, "update", update)
         with pytest.raises(KeyboardInterrupt):
             again(folder / "d")
     return folder
@@ -298,7 +298,7 @@ def test_row_seal_notices_a_changed_row(tmp_path):
 def test_a_large_state_is_saved_in_portions(tmp_path, monkeypatch):
     config = SMALL["point-robot"]
     states = [sac.init(config, Dims(2, 2), 2, jax.random.key(seed)) for seed in (0, 1)]
-    monkeypatch.setattr(resume, "PORTION_BYTES", 3000)
+    monkeypatch.setattr("ertrl.collection.savepoints.PORTION_BYTES", 3000)
     with Savepoints(tmp_path / "d", {"family": "point-robot"}) as savepoints:
         savepoints.save(Savepoint(7, {"block": np.array(7)}, {}), states[0])
         portions = sorted(savepoints.folder.glob("00000007.part*"))

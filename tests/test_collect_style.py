@@ -10,9 +10,8 @@ from scipy.linalg import sqrtm
 from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.collection.distance import policy_distance, wasserstein
-from ertrl.collection.policies import task_inputs
+from ertrl.collection.policies import style_bonus, style_directions, task_inputs
 from ertrl.collection.replay import Replay
-from ertrl.collection.style import style_bonus, style_directions
 from ertrl.envs import Step, make_family
 from ertrl.errors import DataError
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from conftest import TINY_COLLECT
-from ertrl.collection import Collector, collect, sac
+from ertrl.collection import sac
+from ertrl.collection.collect import collect
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Lookahead, Replay
+from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import Dataset
 from ertrl.envs import Step, make_family
 from ertrl.errors import ConfigError, DataError
@@ -49,10 +51,10 @@ def test_sac_learns_every_task(family, policy):
         checkpoints=1,
         tasks_at_once=40,
     )
-    collector = Collector(make_family(family), config)
-    for _ in collector.train():
+    trainer = PolicyTrainer(make_family(family), config)
+    for _ in trainer.train():
         pass
-    reward = collector.episodes(1, "check", 0, stochastic=False).reward.sum(axis=1)
+    reward = trainer.episodes(1, "check", 0, stochastic=False).reward.sum(axis=1)
     assert reward.mean() > -9, "random is about -20, the optimum about -4.5"
     assert reward.min() > -16
 
@@ -106,11 +108,11 @@ def test_policies_train_the_same_one_after_the_other_and_side_by_side():
             checkpoints=1,
             tasks_at_once=size,
         )
-        collector = Collector(make_family("point-robot"), config)
-        for _, _ in zip(range(2), collector.train(), strict=False):
+        trainer = PolicyTrainer(make_family("point-robot"), config)
+        for _, _ in zip(range(2), trainer.train(), strict=False):
             pass
-        states.append(collector.state)
-    fresh = Collector(make_family("point-robot"), config).state.actor.net.weights[0]
+        states.append(trainer.state)
+    fresh = PolicyTrainer(make_family("point-robot"), config).state.actor.net.weights[0]
     one, other = (jax.tree.leaves(state) for state in states)
     for a, b in zip(one, other, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
@@ -121,7 +123,7 @@ def test_policies_train_the_same_one_after_the_other_and_side_by_side():
 def test_tasks_at_once_must_divide_the_tasks():
     config = dataclasses.replace(TINY_COLLECT, policy="independent", tasks_at_once=7)
     with pytest.raises(ConfigError, match="divide the 40 tasks"):
-        Collector(make_family("point-robot"), config)
+        PolicyTrainer(make_family("point-robot"), config)
 
 
 def test_the_curve_says_what_it_took(tiny_dataset):

@@ -18,7 +18,7 @@ from ertrl.cli import main
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord, describe, write_card
 from ertrl.data import card as card_module
-from ertrl.data.summary import facts
+from ertrl.data.info import facts
 from ertrl.types import Episodes
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from ertrl.envs import make_family, registry
+from ertrl.envs import families, make_family
 from ertrl.errors import PluginError
 from ertrl.methods import get_method, methods
 
@@ -31,7 +31,7 @@ def install(tmp_path, monkeypatch):
         (facts / "entry_points.txt").write_text(f"[{group}]\ntheirs = their_plugin\n")
         monkeypatch.syspath_prepend(tmp_path)
 
-    caches = methods.cache_clear, registry._families.cache_clear
+    caches = methods.cache_clear, families._families.cache_clear
     for clear in caches:
         clear()
     yield installed

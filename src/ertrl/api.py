@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ertrl import rng, store
-from ertrl.collection import collect as collect_dataset
-from ertrl.collection import estimate, sweep
+from ertrl.collection.collect import collect as collect_dataset
 from ertrl.collection.config import CollectConfig
+from ertrl.collection.cost import estimate
+from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import Family, make_family
@@ -102,7 +103,7 @@ def _scale(references: str | Path | Dataset | None, family: Family) -> Dataset |
     """The dataset that expert returns are taken from, if it has the same tasks."""
     if references is None:
         return None
-    scale = references if isinstance(references, Dataset) else Dataset(references)
+    scale = Dataset.of(references)
     if (scale.family, scale.family_options) != (family.name, family.options) or sorted(
         scale.tasks
     ) != list(range(family.n_tasks)):
@@ -132,7 +133,7 @@ def train(
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`. The seed is 0 unless given. `sinks` get the
     metrics, too: "tensorboard", "wandb".
     """
-    dataset = data if isinstance(data, Dataset) else Dataset(data)
+    dataset = Dataset.of(data)
     learner, config = train_config(
         profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
     )

@@ -48,7 +48,7 @@ def run(argv: Sequence[str]) -> None:
         parse(Collect, "collect FAMILY", argv, default=Collect(CollectConfig()))
         raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
     from ertrl import api
-    from ertrl.collection import describe_estimate
+    from ertrl.collection.cost import describe_estimate
     from ertrl.envs import make_family
     from ertrl.profiles import collect_config
 

@@ -51,7 +51,7 @@ def _print(summary: dict[str, Any]) -> None:
         task_head,
         task_rows,
     )
-    from ertrl.data.summary import facts
+    from ertrl.data.info import facts
 
     on_terminal = sys.stdout.isatty()
     console = Console(width=None if on_terminal else 160, highlight=False, soft_wrap=True)

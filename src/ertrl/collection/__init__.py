@@ -1,8 +1,14 @@
-"""Behaviour data: train policies in simulation, record them from poor to expert."""
+"""Behaviour data: train policies in simulation, record them from poor to expert.
 
-from ertrl.collection.collector import Collector
-from ertrl.collection.estimate import describe_estimate, estimate
-from ertrl.collection.record import collect
-from ertrl.collection.resume import sweep
+    config.py       settings
+    collect.py      the whole way: train, record, measure the references, seal the dataset
+    trainer.py      blocks of simulation and updates, on all tasks at once
+    policies.py     one network for all tasks, or one per task; styles
+    sac.py          soft actor-critic
+    replay.py       what the policies have seen so far
+    distance.py     how much the policies differ
+    savepoints.py   a killed collection goes on where it was
+    cost.py         time, memory and disk, known beforehand
 
-__all__ = ["Collector", "collect", "describe_estimate", "estimate", "sweep"]
+Nothing is imported here: settings are wanted where JAX is not.
+"""

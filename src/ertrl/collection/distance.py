@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ertrl import rng
-from ertrl.collection.collector import Collector
+from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import DatasetWriter
 
 STATES_PER_TASK = 256
@@ -26,7 +26,7 @@ def wasserstein(
 
 
 def policy_distance(
-    collector: Collector, writer: DatasetWriter, tasks: Sequence[int]
+    trainer: PolicyTrainer, writer: DatasetWriter, tasks: Sequence[int]
 ) -> dict[str, Any]:
     """Mean distance of the final policies of these tasks, and that of each pair.
 
@@ -34,14 +34,14 @@ def policy_distance(
     of which half were recorded in i and half in j; `mean` is the paper's d, the sum over all pairs
     (a task with itself among them) divided by the number of pairs and the size of actions.
     """
-    gaussian = jax.jit(collector.policies.gaussian)
+    gaussian = jax.jit(trainer.policies.gaussian)
     n, chosen = len(tasks), list(tasks)
     in_own_states = np.zeros((n, n))
     for i, task in enumerate(chosen):
-        draw = rng.generator(collector.config.seed, "distance-states", task)
+        draw = rng.generator(trainer.config.seed, "distance-states", task)
         states = writer.draw_states(task, draw, STATES_PER_TASK)
-        shape = (collector.family.n_tasks, *states.shape)
-        mean, log_std = gaussian(collector.state, np.broadcast_to(states, shape))
+        shape = (trainer.family.n_tasks, *states.shape)
+        mean, log_std = gaussian(trainer.state, np.broadcast_to(states, shape))
         mean = np.asarray(mean, np.float64)[chosen]
         std = np.exp(np.asarray(log_std, np.float64)[chosen])
         in_own_states[i] = wasserstein(mean[i], std[i], mean, std).mean(axis=1)
@@ -50,6 +50,6 @@ def policy_distance(
         "measure": "Wasserstein-2 between the final policies' Gaussians before tanh",
         "tasks": chosen,
         "states_per_task": STATES_PER_TASK,
-        "mean": float(pairwise.mean() / collector.family.action_dim),
+        "mean": float(pairwise.mean() / trainer.family.action_dim),
         "pairwise": pairwise.tolist(),
     }

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Replay
-from ertrl.collection.style import style_directions
 from ertrl.envs import Family
 from ertrl.errors import ConfigError
 from ertrl.types import Dims, Transitions
@@ -23,7 +23,7 @@ Batches = tuple[Transitions, np.ndarray]
 
 
 class Policies(NamedTuple):
-    """What the collector needs of behaviour policies."""
+    """What the trainer needs of behaviour policies."""
 
     init: Callable[[PRNGKeyArray], sac.SacState]
     act: Callable[..., Array]
@@ -44,6 +44,28 @@ def _act(actor, observation: Array, task: Array, key: PRNGKeyArray | None) -> Ar
     if key is None:
         return actor.mode(observation, task)
     return actor.sample(key, observation, task).action
+
+
+def style_directions(family: Family, config: CollectConfig) -> np.ndarray:
+    """Unit vectors [tasks, A], each addressed by seed and task."""
+    drawn = [
+        rng.generator(config.seed, "style", task).standard_normal(family.action_dim)
+        for task in range(family.n_tasks)
+    ]
+    return np.stack([u / np.linalg.norm(u) for u in drawn])
+
+
+def style_bonus(family: Family, config: CollectConfig) -> np.ndarray | None:
+    """What an action is worth on top of the reward, as weights [tasks, A]; None without style.
+
+    A dial for how much behaviour differs between tasks beyond what the tasks demand: each task has
+    a random direction u in action space and earns K (u . a) / sqrt(A) per step. The latter stays
+    within about 0.8 of zero whatever the size A of actions, so K is in units of reward per step.
+    """
+    if not config.style:
+        return None
+    scale = config.style / np.sqrt(family.action_dim)
+    return (scale * style_directions(family, config)).astype(np.float32)
 
 
 def task_inputs(family: Family, config: CollectConfig) -> np.ndarray:

@@ -3,10 +3,10 @@
 from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset, TaskData
 from ertrl.data.hub import pull, push
+from ertrl.data.info import describe
 from ertrl.data.minari_export import export_minari
 from ertrl.data.minari_import import import_minari
 from ertrl.data.sampler import Sampler
-from ertrl.data.summary import describe
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 
 __all__ = [

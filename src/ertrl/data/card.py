@@ -12,16 +12,11 @@ from typing import Any
 from ertrl import store
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset
-from ertrl.data.summary import REFERENCES, describe, facts
+from ertrl.data.info import REFERENCES, describe, facts
+from ertrl.envs import GROUP_TITLES
 from ertrl.text import markdown_table
 
 CARD, PICTURE = "README.md", "learning-curve.png"
-TITLES = {
-    "train": "Training tasks",
-    "test-id": "Held-out tasks",
-    "test-ood": "Out-of-distribution tasks",
-    "test-extreme": "Far out-of-distribution tasks",
-}
 SIZES = (("n<1K", 1e3), ("1K<n<10K", 1e4), ("10K<n<100K", 1e5), ("100K<n<1M", 1e6),
          ("1M<n<10M", 1e7), ("10M<n<100M", 1e8), ("100M<n<1B", 1e9))  # fmt: skip
 """The Hub's words for the number of rows."""
@@ -227,7 +222,7 @@ def draw(summary: dict[str, Any]) -> bytes:
         panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
         for panel, (name, group) in zip(panels, groups.items(), strict=True):
             _panel(panel, group)
-            panel.set_title(f"{TITLES.get(name, name)} ({len(group['tasks'])})")
+            panel.set_title(f"{GROUP_TITLES.get(name, name)} ({len(group['tasks'])})")
         panels[0].set_ylabel("return of an episode")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=len(labels))

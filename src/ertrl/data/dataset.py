@@ -125,6 +125,11 @@ class Dataset:
             for entry in self.manifest["tasks"]
         }
 
+    @classmethod
+    def of(cls, data: "str | Path | Dataset") -> "Dataset":
+        """The dataset itself, or the one in this folder, verified."""
+        return data if isinstance(data, Dataset) else cls(data)
+
     def verify(self) -> int:
         """Compare every file with its checksum; returns how many files were checked."""
         count = 0

@@ -15,7 +15,7 @@ from gymnasium.spaces import Box
 from ertrl.data.dataset import Dataset
 from ertrl.data.minari_export import OURS, minari_library
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
-from ertrl.envs import GROUPS
+from ertrl.envs import GROUP_TITLES
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.types import Episodes
@@ -237,10 +237,9 @@ def _reference(source: Source) -> dict[str, float]:
 
 def _groups(given: Sequence[str], identities: list[str]) -> dict[str, str]:
     """Minari id -> group, as the user named them; empty if they did not."""
-    known = (*GROUPS, "test-extreme")
     for name in given:
-        if name not in known:
-            raise ConfigError(unknown("group", name, known))
+        if name not in GROUP_TITLES:
+            raise ConfigError(unknown("group", name, GROUP_TITLES))
     if len(given) == 1:
         return dict.fromkeys(identities, given[0])
     if given and len(given) != len(identities):

@@ -1,12 +1,14 @@
 """Task families, their simulations and their Gymnasium environments."""
 
-from ertrl.envs.family import GROUPS, Family, Simulation, Split, Step
+from ertrl.envs.families import family_names, make_family
+from ertrl.envs.family import Family, Simulation, Step
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
-from ertrl.envs.registry import family_names, make_family
 from ertrl.envs.rollout import anchor_returns, mean_returns, rollout
+from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split
 
 __all__ = [
     "GROUPS",
+    "GROUP_TITLES",
     "Family",
     "FamilyEnv",
     "FamilyVectorEnv",

@@ -14,53 +14,18 @@ so that families whose tasks differ only in reward can have their transitions re
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ertrl.envs.tasks import PAPER_SPLIT, Split
 from ertrl.errors import ConfigError, unknown
 
-GROUPS = ("train", "test-id", "test-ood")
-"""Training tasks, held-out tasks of the same distribution, tasks outside of it.
-
-A split may have a fourth group, "test-extreme": tasks still further out."""
-
 Option = bool | int | float | str
-
-
-@dataclass(frozen=True)
-class Split:
-    """Which task indices belong to which group."""
-
-    train: tuple[int, ...]
-    test_id: tuple[int, ...]
-    test_ood: tuple[int, ...]
-    test_extreme: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        """Groups are disjoint: a test task never trains."""
-        everything = [task for tasks in self.groups().values() for task in tasks]
-        if len(set(everything)) != len(everything):
-            raise ConfigError("a task stands in two groups of the split; groups must be disjoint")
-
-    def groups(self) -> dict[str, tuple[int, ...]]:
-        """Group name -> task indices, in the order of GROUPS; "test-extreme" only if it exists."""
-        groups = dict(zip(GROUPS, (self.train, self.test_id, self.test_ood), strict=True))
-        return groups | ({"test-extreme": self.test_extreme} if self.test_extreme else {})
-
-    def group_of(self, task: int) -> str:
-        """Name the group that holds this task."""
-        for name, tasks in self.groups().items():
-            if task in tasks:
-                return name
-        raise ConfigError(f"task {task} is in no group of the split")
-
-
-PAPER_SPLIT = Split(tuple(range(20)), tuple(range(20, 30)), tuple(range(30, 40)))
-"""20 training tasks, 10 held-out in-distribution and 10 out-of-distribution test tasks."""
+Task = int | Sequence[float] | np.ndarray
+"""Number of a task in the family's table, or the parameters of one's own."""
 
 
 class Step(NamedTuple):
@@ -106,20 +71,21 @@ class Family(ABC):
     **family.options)` makes the same family again, so this is what a dataset has to record.
     """
 
-    name: ClassVar[str]
+    name: str
     """As on the command line: 'point-robot'."""
-    summary: ClassVar[str]
-    observation_dim: int
+    summary: str
     layout: tuple[tuple[str, int], ...]
     """The parts of an observation in order: (name, how many numbers)."""
-    action_dim: ClassVar[int]
-    horizon: ClassVar[int]
-    parameter_names: ClassVar[tuple[str, ...]]
-    varies: ClassVar[Literal["reward", "dynamics"]]
-    """What differs between tasks. Where it is the dynamics, a context must show next states."""
-    choices: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
-    options: dict[str, Option]
+    action_dim: int
+    horizon: int
+    parameter_names: tuple[str, ...]
+    parameters: Float[np.ndarray, "tasks P"]
+    """The task table: row i holds the parameters of task i."""
     split: Split = PAPER_SPLIT
+    varies: Literal["reward", "dynamics"]
+    """What differs between tasks. Where it is the dynamics, a context must show next states."""
+    choices: ClassVar[dict[str, tuple[Option, ...]]] = {}
+    options: dict[str, Option]
 
     def __init__(self, **options: Option):
         """Unknown options and values are errors."""
@@ -134,25 +100,24 @@ class Family(ABC):
                 raise ConfigError(f"{self.name}: {option} is one of {allowed}, got {value!r}")
         self.options = {name: options.get(name, c[0]) for name, c in self.choices.items()}
 
-    @property
-    @abstractmethod
-    def parameters(self) -> Float[np.ndarray, "tasks P"]:
-        """The task table: row i holds the parameters of task i."""
-
     @abstractmethod
     def simulate(
         self, parameters: Float[np.ndarray, "N P"], threads: int | None = None
     ) -> Simulation:
         """N simulations, row i with task parameters i, on so many threads.
 
-        The default is what the process may use: NPROC if it is set, else all cores.
-
-        The number of threads changes the time it takes and nothing else.
+        The default is what the process may use: NPROC if it is set, else all cores. The number of
+        threads changes the time it takes and nothing else.
         """
 
     @abstractmethod
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """Reward of an outcome under a task. All arguments share their leading axes."""
+
+    @property
+    def observation_dim(self) -> int:
+        """How many numbers an observation has."""
+        return sum(size for _, size in self.layout)
 
     @property
     def n_tasks(self) -> int:
@@ -176,7 +141,7 @@ class Family(ABC):
             "split": {group: list(tasks) for group, tasks in self.split.groups().items()},
         }
 
-    def task_parameters(self, task: int | Sequence[float] | np.ndarray) -> np.ndarray:
+    def task_parameters(self, task: Task) -> np.ndarray:
         """Parameters of a task of the table, or one's own, checked."""
         if isinstance(task, (int, np.integer)):
             if not 0 <= task < self.n_tasks:

@@ -20,12 +20,10 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ertrl.envs.family import Family, Option
+from ertrl.envs.families import family_names, make_family
+from ertrl.envs.family import Family, Option, Task
 from ertrl.envs.physics import MujocoSimulation
-from ertrl.envs.registry import family_names, make_family
 from ertrl.errors import ConfigError
-
-Task = int | Sequence[float] | np.ndarray
 
 OBSERVATION_LIMIT = 1e10
 """MuJoCo declares a simulation diverged beyond this; no valid observation exceeds it."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from ertrl import rng
 from ertrl.envs.family import Family, Option, Simulation, Step
-from ertrl.envs.grids import SPLITS
+from ertrl.envs.tasks import PAPER_SPLIT, RELEASED_SPLIT
 from ertrl.errors import ConfigError
 from ertrl.provenance import threads as process_threads
 
@@ -56,6 +56,9 @@ class MujocoSimulation(Simulation):
     noise: ClassVar[float]
     """Size of the random displacement at the start, in position and velocity."""
     velocity_noise: ClassVar[Literal["normal", "uniform"]]
+    action_dim: ClassVar[int]
+    layout: ClassVar[tuple[tuple[str, int], ...]]
+    """The parts of what `observe` returns: (name, how many numbers)."""
 
     def __init__(
         self,
@@ -121,10 +124,8 @@ class MujocoSimulation(Simulation):
         self._ctrl *= self.control_limit
         try:
             self._batch.step(nstep=self.frame_skip)
-        except (
-            mujoco_module().batch.SimulationError
-        ) as error:  # those rows did not move; the others are fine
-            self._failed[error.ids] = True
+        except mujoco_module().batch.SimulationError as error:
+            self._failed[error.ids] = True  # these rows did not move; the others are fine
         diverged = self._failed | self._batch.warning.any(axis=(1, 2))
         outcome = self.outcome(before).astype(np.float32)
         return Step(self.observe(), outcome, self.terminated() & ~diverged, diverged)
@@ -178,13 +179,18 @@ class MujocoFamily(Family):
     """What the eight families share: 200 steps, and the choice of a split."""
 
     horizon = 200
-    choices: ClassVar[Mapping[str, tuple[Option, ...]]] = {"split": ("paper", "released")}
-    simulation: ClassVar[type[MujocoSimulation]]
+    choices: ClassVar[dict[str, tuple[Option, ...]]] = {"split": ("paper", "released")}
+    simulation: type[MujocoSimulation]
+    paper_tasks: np.ndarray
+    released_tasks: np.ndarray
 
     def __init__(self, **options: Any):
-        """The options choose the split."""
+        """The options choose the split; the robot says what is seen and done."""
         super().__init__(**options)
-        self.split = SPLITS[str(self.options["split"])]
+        released = self.options["split"] == "released"
+        self.split = RELEASED_SPLIT if released else PAPER_SPLIT
+        self.parameters = self.released_tasks if released else self.paper_tasks
+        self.layout, self.action_dim = self.simulation.layout, self.simulation.action_dim
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> MujocoSimulation:
         """The same robot for every task: tasks differ in reward, unless overridden."""

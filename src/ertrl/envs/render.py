@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ertrl.envs.family import Family, Simulation
-from ertrl.envs.gym import Task
+from ertrl.envs.family import Family, Simulation, Task
 from ertrl.envs.physics import Data, Model, MujocoSimulation, mujoco_module
 from ertrl.envs.rollout import Policy
 from ertrl.errors import ErtrlError

@@ -11,14 +11,14 @@ from typing import Any
 
 from ertrl.config import fingerprint
 from ertrl.data import Dataset
-from ertrl.envs import GROUPS, family_names
+from ertrl.envs import GROUP_TITLES, family_names
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS, missing_repeats
 from ertrl.reporting.naming import identity, names
 from ertrl.reporting.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.training import Runs, open_runs
 
-GROUP_ORDER = (*GROUPS, "test-extreme")
+GROUP_ORDER = tuple(GROUP_TITLES)
 
 
 def gather(runs: Runs, data: Sequence[str | Path] = ()) -> Results:

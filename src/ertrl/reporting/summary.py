@@ -5,18 +5,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from ertrl.envs import GROUP_TITLES
 from ertrl.reporting import stats
 from ertrl.reporting.results import ANCHORS, FamilyResults
 from ertrl.reporting.stats import Difference, Estimate
 
 SIGNIFICANT = 0.05
-
-GROUP_TITLES = {
-    "train": "Training tasks",
-    "test-id": "Held-out tasks",
-    "test-ood": "Out of distribution",
-    "test-extreme": "Far out of distribution",
-}
 
 
 def group_title(group: str) -> str:

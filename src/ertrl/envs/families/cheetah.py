@@ -1,11 +1,9 @@
 """A planar cheetah that must run at a hidden velocity."""
 
-from functools import cached_property
-
 import numpy as np
 
-from ertrl.envs.grids import paper_line, released_line
 from ertrl.envs.physics import MujocoFamily, MujocoSimulation, join
+from ertrl.envs.tasks import paper_line, released_line
 
 
 class CheetahSimulation(MujocoSimulation):
@@ -15,6 +13,8 @@ class CheetahSimulation(MujocoSimulation):
     frame_skip = 5
     noise = 0.1
     velocity_noise = "normal"
+    action_dim = 6
+    layout = (("qpos[1:]", 8), ("qvel", 9), ("torso position", 3))
 
     def __init__(self, size: int, threads: int | None = None):
         """The position of the torso is part of the observation."""
@@ -31,23 +31,18 @@ class CheetahSimulation(MujocoSimulation):
 
 
 class CheetahVel(MujocoFamily):
-    """Run at a given velocity. It is not observed: it must be inferred from rewards."""
+    """Run at a given velocity. It is not observed: it must be inferred from rewards.
+
+    Paper: 1 to 2 m/s, out of distribution 0.5 to 2.5. Released: 0.1 to 4.0.
+    """
 
     name = "cheetah-vel"
     summary = "a planar cheetah that must run at a hidden velocity"
-    observation_dim = 20
-    action_dim = 6
     parameter_names = ("velocity",)
+    paper_tasks = paper_line(1.0, 2.0, margin=0.5)
+    released_tasks = released_line(0.1, 0.1)
     varies = "reward"
     simulation = CheetahSimulation
-    layout = (("qpos[1:]", 8), ("qvel", 9), ("torso position", 3))
-
-    @cached_property
-    def parameters(self) -> np.ndarray:
-        """Paper: 1 to 2 m/s, out of distribution 0.5 to 2.5. Released: 0.1 to 4.0."""
-        if self.options["split"] == "paper":
-            return paper_line(1.0, 2.0, margin=0.5)[:, None]
-        return released_line(0.1, 0.1)[:, None]
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """Minus the distance to the wanted velocity, minus a price on effort."""

@@ -1,14 +1,11 @@
 """One or two legs that must run as fast as they can with an unknown mass or friction."""
 
-from collections.abc import Mapping
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from ertrl.envs.family import Option
-from ertrl.envs.grids import paper_line, released_line
 from ertrl.envs.physics import MujocoFamily, MujocoSimulation, join
+from ertrl.envs.tasks import paper_line, released_line
 from ertrl.errors import ConfigError
 
 
@@ -32,12 +29,13 @@ class HopperSimulation(RunnerSimulation):
 
     asset = "hopper.xml"
     frame_skip = 4
+    action_dim = 3
+    layout = (("qpos[1:]", 5), ("clipped qvel", 6))
 
     def terminated(self) -> np.ndarray:
         """Too low, leaning over, or moving wildly."""
-        wild = (np.abs(self.qpos[:, 2:]) >= 100).any(axis=1) | (np.abs(self.qvel) >= 100).any(
-            axis=1
-        )
+        moving = np.concatenate([self.qpos[:, 2:], self.qvel], axis=1)
+        wild = (np.abs(moving) >= 100).any(axis=1)
         return wild | (self.qpos[:, 1] <= 0.7) | (np.abs(self.qpos[:, 2]) >= 0.2)
 
 
@@ -46,6 +44,8 @@ class WalkerSimulation(RunnerSimulation):
 
     asset = "walker2d.xml"
     frame_skip = 5
+    action_dim = 6
+    layout = (("qpos[1:]", 8), ("clipped qvel", 9))
 
     def terminated(self) -> np.ndarray:
         """Too low, too high or leaning over."""
@@ -54,18 +54,16 @@ class WalkerSimulation(RunnerSimulation):
 
 
 class ScaledFamily(MujocoFamily):
-    """Tasks whose physics is the stock model's times a factor."""
+    """Tasks whose physics is the stock model's times a factor.
 
+    Paper: 1.5^-1 to 1.5^1, out of distribution 1.5^+-1.5. Released: 1.5^-2 to 1.5^2.
+    """
+
+    paper_tasks = 1.5 ** paper_line(-1, 1, margin=0.5)
+    released_tasks = 1.5 ** released_line(-2, 4 / 39)
     varies = "dynamics"
     scaled: ClassVar[tuple[str, ...]]
     """MuJoCo model fields that the factor multiplies."""
-
-    @cached_property
-    def parameters(self) -> np.ndarray:
-        """Paper: 1.5^-1 to 1.5^1, out of distribution 1.5^+-1.5. Released: 1.5^-2 to 1.5^2."""
-        if self.options["split"] == "paper":
-            return 1.5 ** paper_line(-1, 1, margin=0.5)[:, None]
-        return 1.5 ** released_line(-2, 4 / 39)[:, None]
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> MujocoSimulation:
         """Scale each row's model."""
@@ -90,10 +88,7 @@ class MassFamily(ScaledFamily):
 
     parameter_names = ("mass_factor",)
     scaled = ("body_mass", "body_inertia")
-    choices: ClassVar[Mapping[str, tuple[Option, ...]]] = {
-        **MujocoFamily.choices,
-        "refresh_constants": (True, False),
-    }
+    choices = MujocoFamily.choices | {"refresh_constants": (True, False)}
 
 
 class FrictionFamily(ScaledFamily):
@@ -111,10 +106,7 @@ class HopperMass(MassFamily):
 
     name = "hopper-mass"
     summary = "a one-legged hopper of unknown mass"
-    observation_dim = 11
-    action_dim = 3
     simulation = HopperSimulation
-    layout = (("qpos[1:]", 5), ("clipped qvel", 6))
 
 
 class HopperFriction(FrictionFamily):
@@ -122,10 +114,7 @@ class HopperFriction(FrictionFamily):
 
     name = "hopper-friction"
     summary = "a one-legged hopper on ground of unknown friction"
-    observation_dim = 11
-    action_dim = 3
     simulation = HopperSimulation
-    layout = HopperMass.layout
 
 
 class WalkerMass(MassFamily):
@@ -133,10 +122,7 @@ class WalkerMass(MassFamily):
 
     name = "walker-mass"
     summary = "a two-legged walker of unknown mass"
-    observation_dim = 17
-    action_dim = 6
     simulation = WalkerSimulation
-    layout = (("qpos[1:]", 8), ("clipped qvel", 9))
 
 
 class WalkerFriction(FrictionFamily):
@@ -144,10 +130,7 @@ class WalkerFriction(FrictionFamily):
 
     name = "walker-friction"
     summary = "a two-legged walker on ground of unknown friction"
-    observation_dim = 17
-    action_dim = 6
     simulation = WalkerSimulation
-    layout = WalkerMass.layout
 
 
 FAMILIES = (HopperFriction, HopperMass, WalkerFriction, WalkerMass)

@@ -1,13 +1,9 @@
 """A humanoid that must walk in a hidden direction."""
 
-from functools import cached_property
-
 import numpy as np
 
-from ertrl.envs.families.ant import directions, speed_along
-from ertrl.envs.physics import MujocoFamily, MujocoSimulation, join
-
-CONTROL_LIMIT = 0.4
+from ertrl.envs.families.ant import DirectionFamily
+from ertrl.envs.physics import MujocoSimulation, join
 
 
 class HumanoidSimulation(MujocoSimulation):
@@ -15,9 +11,18 @@ class HumanoidSimulation(MujocoSimulation):
 
     asset = "humanoid.xml"
     frame_skip = 5
-    control_limit = CONTROL_LIMIT
+    control_limit = 0.4
     noise = 0.01
     velocity_noise = "uniform"
+    action_dim = 17
+    layout = (
+        ("qpos[2:]", 22),
+        ("qvel", 23),
+        ("cinert", 140),
+        ("cvel", 84),
+        ("qfrc_actuator", 23),
+        ("contact forces (zero)", 84),
+    )
 
     def __init__(self, size: int, threads: int | None = None):
         """Many derived quantities are part of the observation."""
@@ -45,29 +50,12 @@ class HumanoidSimulation(MujocoSimulation):
         return (height < 1.0) | (height > 2.0)
 
 
-class HumanoidDir(MujocoFamily):
-    """Walk in a direction. It is not observed: it must be inferred from rewards."""
+class HumanoidDir(DirectionFamily):
+    """Walk in a direction."""
 
     name = "humanoid-dir"
     summary = "a humanoid that must walk in a hidden direction"
-    observation_dim = 376
-    action_dim = 17
-    parameter_names = ("direction",)
-    varies = "reward"
     simulation = HumanoidSimulation
-    layout = (
-        ("qpos[2:]", 22),
-        ("qvel", 23),
-        ("cinert", 140),
-        ("cvel", 84),
-        ("qfrc_actuator", 23),
-        ("contact forces (zero)", 84),
-    )
-
-    @cached_property
-    def parameters(self) -> np.ndarray:
-        """Angles in radians, see `directions`."""
-        return directions(str(self.options["split"]))
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """1.25 per m/s in the wanted direction and 5 for being alive, minus a price on effort.
@@ -75,8 +63,8 @@ class HumanoidDir(MujocoFamily):
         1.25 is 0.25 times 5: the released code divides a displacement over five physics steps by
         the length of one.
         """
-        effort = np.square(CONTROL_LIMIT * action).sum(axis=-1)
-        return 1.25 * speed_along(outcome, parameters) + 5 - 0.1 * effort
+        effort = np.square(HumanoidSimulation.control_limit * action).sum(axis=-1)
+        return 1.25 * self.speed_along(outcome, parameters) + 5 - 0.1 * effort
 
 
 FAMILIES = (HumanoidDir,)

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ertrl.envs.family import Family, Simulation, Step
-from ertrl.envs.grids import paper_line
+from ertrl.envs.tasks import paper_line
 
 STEP_SIZE = 0.1
 
@@ -46,7 +46,6 @@ class PointRobot(Family):
 
     name = "point-robot"
     summary = "a point that must find its hidden goal on a half circle"
-    observation_dim = 2
     layout = (("position", 2),)
     action_dim = 2
     horizon = 20
@@ -57,7 +56,7 @@ class PointRobot(Family):
     def parameters(self) -> np.ndarray:
         """20 goals on the arc, 10 midway between two of them, 5 beyond each end of the arc."""
         angles = paper_line(0, np.pi, margin=np.pi / 4)
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         """All tasks move alike."""
@@ -68,19 +67,13 @@ class PointRobot(Family):
         return -np.linalg.norm(outcome - parameters, axis=-1)
 
 
-class PointRobotWind(Family):
+class PointRobotWind(PointRobot):
     """Reach the same goal (1, 0) in every task, against a wind that differs from task to task."""
 
     name = "point-robot-wind"
     summary = "a point that must reach one goal against an unknown wind"
-    observation_dim = 2
-    layout = (("position", 2),)
-    action_dim = 2
-    horizon = 20
     parameter_names = ("drift_x", "drift_y")
     varies = "dynamics"
-
-    goal = np.array([1.0, 0.0])
 
     @cached_property
     def parameters(self) -> np.ndarray:
@@ -100,7 +93,7 @@ class PointRobotWind(Family):
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """Minus the distance to (1, 0), whatever the wind."""
-        return -np.linalg.norm(outcome - self.goal, axis=-1)
+        return -np.linalg.norm(outcome - [1.0, 0.0], axis=-1)
 
 
 FAMILIES = (PointRobot, PointRobotWind)

@@ -11,9 +11,8 @@ from jaxtyping import Array
 from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.policies import POLICIES
+from ertrl.collection.policies import POLICIES, style_bonus
 from ertrl.collection.replay import Lookahead, Replay
-from ertrl.collection.style import style_bonus
 from ertrl.envs import Family, rollout
 from ertrl.errors import TrainingDiverged
 from ertrl.types import Episodes
@@ -22,7 +21,7 @@ SIMULATION = "simulation/"
 """Before the names of a simulation's own arrays in a saved state."""
 
 
-class Collector:
+class PolicyTrainer:
     """Trains behaviour policies on parallel simulations of all tasks."""
 
     def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):

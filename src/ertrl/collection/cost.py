@@ -1,8 +1,10 @@
-"""What a whole collection would cost on this machine, from a measurement of a few seconds."""
+"""What a collection takes: disk and memory from its settings, time from a short measurement."""
 
 import copy
+import math
 import os
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -10,20 +12,95 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from ertrl import rng
-from ertrl.collection.collector import Collector
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.needs import array_bytes, describe_needs, free_bytes, needs
+from ertrl.collection.policies import POLICIES
+from ertrl.collection.savepoints import PORTION_BYTES
+from ertrl.collection.trainer import PolicyTrainer
+from ertrl.data import layout
 from ertrl.envs import Family
+from ertrl.errors import DataError
 from ertrl.provenance import provenance
 from ertrl.text import readable_bytes, readable_duration
 
+MARGIN = 64 * 2**20
+"""Left free on the disk: manifests, logs, the rounding of files to blocks."""
 MEASURED_STEPS = 200
 """Room for so many control steps in the replay of a measurement."""
 RECORDED_STEPS = 8
 HASHED_PER_SECOND = 5e8
 SIDE_BY_SIDE = 4
 """Independent policies in one product, as the alternative to one after the other."""
+
+
+def array_bytes(family: Family, config: CollectConfig) -> list[int]:
+    """Networks, targets and optimisers of all behaviour policies, array by array."""
+    shapes = jax.eval_shape(POLICIES[config.policy](family, config).init, jax.random.key(0))
+    return [x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)]
+
+
+def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
+    """Bytes on disk and in memory, by what they are for."""
+    tasks, sizes = family.n_tasks, (family.observation_dim, family.action_dim)
+    row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
+    episodes = config.checkpoints * config.episodes_per_checkpoint
+    arrays = array_bytes(family, config)
+    state = sum(arrays)
+
+    def dataset_bytes(episodes: int) -> int:
+        shapes = {f: layout.shape_of(f, episodes, family.horizon, *sizes) for f in layout.FIELDS}
+        bytes_ = (math.prod(s) * layout.dtype_of(f).itemsize for f, s in shapes.items())
+        return tasks * sum(bytes_)
+
+    steps = config.simulations_per_task * (config.random_steps + config.steps)
+    updates = config.steps_per_block * config.updates_per_step
+    policies = config.tasks_at_once if config.policy == "independent" else 1
+    at_once = max(config.episodes_per_checkpoint, config.reference_episodes)
+    return {
+        "disk": {
+            "dataset": dataset_bytes(episodes),
+            "replay (while collecting)": tasks * steps * row,
+            "savepoints (while collecting)": 2 * state,
+        },
+        "memory": {
+            # Three times what is read or written at once comes on top at a savepoint.
+            "policies": state + 3 * max(min(state, PORTION_BYTES), *arrays),
+            # Gathered, then copied to the device.
+            "batches of a block": 2 * updates * policies * config.batch_size * row,
+            "episodes being recorded": dataset_bytes(at_once),
+        },
+    }
+
+
+def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
+    """One line for a person."""
+    parts = ", ".join(f"{readable_bytes(v)} {k}" for k, v in wanted["disk"].items())
+    disk, memory = (sum(wanted[kind].values()) for kind in ("disk", "memory"))
+    return (
+        f"{readable_bytes(disk)} of disk ({parts}), "
+        f"{readable_bytes(memory)} of memory next to the programs and the simulations"
+    )
+
+
+def free_bytes(path: Path) -> int:
+    """Room on the disk that `path` is or will be on."""
+    place = path.absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def check_disk(wanted: dict[str, dict[str, int]], path: Path) -> None:
+    """Raise unless there is room for all of it."""
+    needed, free = sum(wanted["disk"].values()) + MARGIN, free_bytes(path)
+    if needed > free:
+        raise DataError(
+            f"not enough room for {path}: the collection takes {describe_needs(wanted)}, but only "
+            f"{readable_bytes(free)} of disk are free. Choose another disk with --out, fewer "
+            "steps, or fewer episodes_per_checkpoint."
+        )
 
 
 def estimate(
@@ -37,9 +114,9 @@ def estimate(
     config.validate()
     begun = time.monotonic()
     wanted = needs(family, config)
-    collector = _small(family, config, steps_per_block=1)
-    compile_seconds, per_step = _time(collector.simulate, seconds, 1)
-    compiled, per_block = _time(_update, seconds, collector)
+    trainer = _small(family, config, steps_per_block=1)
+    compile_seconds, per_step = _time(trainer.simulate, seconds, 1)
+    compiled, per_block = _time(_update, seconds, trainer)
     compile_seconds += compiled
     per_block *= config.steps_per_block
     if config.steps_per_block > 1 and per_block < seconds:
@@ -48,11 +125,11 @@ def estimate(
         whole.simulate(config.steps_per_block)
         compiled, per_block = _time(_update, seconds, whole)
         compile_seconds += compiled
-    groups = collector.policies.groups
-    per_recording = _recording_seconds(collector, config.episodes_per_checkpoint)
+    groups = trainer.policies.groups
+    per_recording = _recording_seconds(trainer, config.episodes_per_checkpoint)
     # One copy of the policies is part of what this process holds already.
     memory = _peak_memory() + sum(wanted["memory"].values()) - sum(array_bytes(family, config))
-    del collector
+    del trainer
     alternatives = _alternatives(family, config, per_block, seconds)
     per_episode = per_recording / config.episodes_per_checkpoint
     parts = {
@@ -90,19 +167,19 @@ def estimate(
     }
 
 
-def _small(family: Family, config: CollectConfig, steps_per_block: int, **changes) -> Collector:
+def _small(family: Family, config: CollectConfig, steps_per_block: int, **changes) -> PolicyTrainer:
     """The same networks and simulations with a short replay in memory."""
     # A block and the step before it, or many blocks of one step.
     steps = max(MEASURED_STEPS // steps_per_block, 2) * steps_per_block
     blank = {"random_steps": 0, "checkpoints": 1, "first_checkpoint": 0, "last_checkpoint": 0}
     small = replace(config, steps=steps, steps_per_block=steps_per_block, **blank, **changes)
-    collector = Collector(family, small)
-    collector.simulate(1)
-    return collector
+    trainer = PolicyTrainer(family, small)
+    trainer.simulate(1)
+    return trainer
 
 
-def _update(collector: Collector) -> None:
-    collector.update(0, 0, rng.key(collector.config.seed, "estimate"))
+def _update(trainer: PolicyTrainer) -> None:
+    trainer.update(0, 0, rng.key(trainer.config.seed, "estimate"))
 
 
 def _time(call: Callable[..., None], seconds: float, argument: Any) -> tuple[float, float]:
@@ -134,18 +211,18 @@ def _alternatives(
     return found
 
 
-def _recording_seconds(collector: Collector, per_task: int) -> float:
+def _recording_seconds(trainer: PolicyTrainer, per_task: int) -> float:
     """Time to record one checkpoint, from the first steps of its episodes."""
-    whole = collector.family
+    whole = trainer.family
     short = copy.copy(whole)
-    collector.family = short
+    trainer.family = short
     times = []
     for steps in (1, RECORDED_STEPS):
-        short.horizon = steps  # ty: ignore[invalid-attribute-access]
+        short.horizon = steps
         begun = time.perf_counter()
-        collector.episodes(per_task, "estimate", 0, stochastic=True)
+        trainer.episodes(per_task, "estimate", 0, stochastic=True)
         times.append(time.perf_counter() - begun)
-    collector.family = whole
+    trainer.family = whole
     return times[1] * whole.horizon / RECORDED_STEPS
 
 

@@ -4,12 +4,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ertrl.collection.collector import Collector
 from ertrl.collection.config import CollectConfig
+from ertrl.collection.cost import check_disk, describe_needs, needs
 from ertrl.collection.distance import policy_distance
-from ertrl.collection.needs import check_disk, describe_needs, needs
-from ertrl.collection.resume import RowSeal, Savepoint, Savepoints, sweep
-from ertrl.collection.style import style_directions
+from ertrl.collection.policies import style_directions
+from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, sweep
+from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, TaskRecord
 from ertrl.envs import Family, anchor_returns, mean_returns
@@ -64,7 +64,7 @@ def collect(
 
 
 class _Collection:
-    """One collection under way: the collector, what it recorded, and how to save both."""
+    """One collection under way: the trainer, what it recorded, and how to save both."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class _Collection:
             wanted = needs(family, config)
             check_disk(wanted, path)
             say(f"collect {family.name}: {describe_needs(wanted)}", progress)
-        self._collector = Collector(family, config, savepoints.folder / "replay")
+        self._trainer = PolicyTrainer(family, config, savepoints.folder / "replay")
         per_task = config.checkpoints * config.episodes_per_checkpoint
         filled = point and point.facts["filled"]
         self.writer = DatasetWriter(path, family, per_task, filled)
-        self._replay_seal = RowSeal(self._collector.replay.rows, family.n_tasks)
+        self._replay_seal = RowSeal(self._trainer.replay.rows, family.n_tasks)
         self._episode_seal = RowSeal(self.writer.rows, family.n_tasks)
         if point is not None:
             try:
@@ -100,12 +100,12 @@ class _Collection:
                 raise
 
     def _resume(self, point: Savepoint) -> None:
-        collector, folder = self._collector, self._savepoints.folder
-        collector.replay.resume(point.facts["replay"])
+        trainer, folder = self._trainer, self._savepoints.folder
+        trainer.replay.resume(point.facts["replay"])
         self._replay_seal.verify(point.facts["replay_seal"], folder)
         self._episode_seal.verify(point.facts["episode_seal"], folder)
-        collector.state = self._savepoints.load_state(point.block, collector.state)
-        collector.resume(point.loop)
+        trainer.state = self._savepoints.load_state(point.block, trainer.state)
+        trainer.resume(point.loop)
         self._curve, self._seconds_before = point.facts["curve"], point.facts["seconds"]
 
     @property
@@ -116,20 +116,20 @@ class _Collection:
     def save(self) -> None:
         """Write down everything that going on needs."""
         begun = time.monotonic()
-        collector = self._collector
-        collector.replay.flush()
+        trainer = self._trainer
+        trainer.replay.flush()
         if self.writer.filled != self._episode_seal.count:
             self.writer.flush()
         facts = {
             "seconds": self._seconds,
             "curve": self._curve,
             "filled": self.writer.filled,
-            "replay": collector.replay.layout(),
-            "replay_seal": self._replay_seal.extend(collector.replay.count),
+            "replay": trainer.replay.layout(),
+            "replay_seal": self._replay_seal.extend(trainer.replay.count),
             "episode_seal": self._episode_seal.extend(self.writer.filled),
         }
-        point = Savepoint(collector.learned, collector.progress(), facts)
-        self._savepoints.save(point, collector.state)
+        point = Savepoint(trainer.learned, trainer.progress(), facts)
+        self._savepoints.save(point, trainer.state)
         self._saved = time.monotonic()
         self._save_took = self._saved - begun
 
@@ -142,10 +142,10 @@ class _Collection:
         """Train to the end, recording at the blocks the configuration names."""
         config, label = self.config, f"collect {self.family.name}"
         blocks, at = config.steps // config.steps_per_block, config.recorded_blocks()
-        before = self._collector.learned
+        before = self._trainer.learned
         with Meter(label, blocks, start=before, style=self._progress) as meter:
             meter.update(before, self._note())
-            for block in self._collector.train():
+            for block in self._trainer.train():
                 if block in at:
                     self._record(at.index(block))
                 stopping = bool(stop_signal) and block < blocks
@@ -170,12 +170,12 @@ class _Collection:
     def _record(self, checkpoint: int) -> None:
         family, config = self.family, self.config
         per_task = config.episodes_per_checkpoint
-        episodes = self._collector.episodes(per_task, "record", checkpoint, stochastic=True)
+        episodes = self._trainer.episodes(per_task, "record", checkpoint, stochastic=True)
         for task in range(family.n_tasks):
             rows = slice(task * per_task, (task + 1) * per_task)
             self.writer.add(task, Episodes(*(x[rows] for x in episodes)), checkpoint)
         returns = mean_returns(episodes, range(family.n_tasks))
-        steps = self._collector.learned * config.steps_per_block
+        steps = self._trainer.learned * config.steps_per_block
         simulations = family.n_tasks * config.simulations_per_task
         point = {
             "updates": steps * config.updates_per_step,
@@ -188,7 +188,7 @@ class _Collection:
     def finish(self, references: Dataset | None) -> None:
         """Measure the references and the distance of policies, then seal the dataset."""
         family, config = self.family, self.config
-        final = self._collector.episodes(config.reference_episodes, "expert", 0, stochastic=False)
+        final = self._trainer.episodes(config.reference_episodes, "expert", 0, stochastic=False)
         own = mean_returns(final, range(family.n_tasks))
         anchors = anchor_returns(
             family, range(family.n_tasks), config.reference_episodes, config.seed
@@ -206,7 +206,7 @@ class _Collection:
             "name": "sac",
             "config": to_json(config),
             "curve": self._curve,
-            "policy_distance": policy_distance(self._collector, self.writer, family.split.train),
+            "policy_distance": policy_distance(self._trainer, self.writer, family.split.train),
             "style": {
                 "strength": config.style,
                 "directions": style_directions(family, config).tolist() if config.style else None,
