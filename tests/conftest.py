@@ -1,11 +1,12 @@
 import os
 from pathlib import Path
 
-# Before JAX: one thread per process, for bit-exact results; and a place for compiled programs, which
-# take most of the tests' time and are the same in many tests, workers and subprocesses.
+# Before JAX: one thread per process, for bit-exact results; and a place for compiled programs,
+# which take most of the tests' time and are the same in many tests, workers and subprocesses.
 os.environ.setdefault("NPROC", "1")
-cache = Path(__file__).parent.parent / ".pytest_cache" / "jax"
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
+)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 import dataclasses
