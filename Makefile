@@ -59,7 +59,6 @@ build: $(READY)  ## build the wheel and run it in an environment of its own
 	$(PYTHON) -m venv dist/venv
 	dist/venv/bin/pip install --quiet --disable-pip-version-check -c requirements.lock dist/ertrl-*.whl
 	dist/venv/bin/ertrl list
-	$(BIN)/ty check --python dist/venv examples
 
 clean:  ## remove everything that make made
 	rm -rf .venv .venv-* dist build demo .pytest_cache .ruff_cache .hypothesis

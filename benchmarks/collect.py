@@ -17,6 +17,8 @@ import numpy as np
 
 from ertrl import api, store
 from ertrl.data import Dataset
+from ertrl.envs import GROUPS
+from ertrl.text import markdown_table
 
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build" / "collect", ROOT / "results" / "collect"
@@ -61,21 +63,18 @@ def facts(dataset: Dataset) -> dict:
 def table(collections: dict[str, dict[str, Any]]) -> str:
     """What every collection took and reached, in Markdown."""
     head = ("family", "minutes", "updates", "env steps", "training tasks", "held-out", "OOD")
-    lines = [(*head, "wanted")]
-    for family, found in collections.items():
-        returns = found["deterministic_return"]
-        lines.append(
-            (
-                family,
-                f"{found['minutes']:.1f}",
-                f"{found['updates']:,}",
-                f"{found['env_steps']:,}",
-                *(f"{returns[group]:.0f}" for group in ("train", "test-id", "test-ood")),
-                "{deterministic_return} in {minutes}".format(**found["target"]),
-            )
-        )
-    lines.insert(1, ("---",) * len(lines[0]))
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    rows = [
+        [
+            family,
+            f"{found['minutes']:.1f}",
+            f"{found['updates']:,}",
+            f"{found['env_steps']:,}",
+            *(f"{found['deterministic_return'][group]:.0f}" for group in GROUPS),
+            "{deterministic_return} in {minutes}".format(**found["target"]),
+        ]
+        for family, found in collections.items()
+    ]
+    return markdown_table([*head, "wanted"], rows, "llllllll") + "\n"
 
 
 def draw(collections: dict[str, dict[str, Any]], path: Path) -> None:
