@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import runpy
 from itertools import product
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def test_the_family_of_the_documentation_runs(tmp_path):
     assert family.describe()["split"]["test-ood"] == list(range(30, 40))
 
 
-def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch, tiny_dataset):
+def test_the_examples_in_python_run(tmp_path, monkeypatch, tiny_dataset, capsys):
+    """That of the README and, with the run it trained, examples/adapt.py."""
     block = next(
         b
         for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -103,6 +105,10 @@ def test_the_python_example_of_the_readme_runs(tmp_path, monkeypatch, tiny_datas
     monkeypatch.setattr(ertrl, "train", small, raising=False)
     exec(compile(block, "README.md", "exec"), {})
     assert [Run(p) for p in (tmp_path / "runs").iterdir()]
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "runs").rename(tmp_path / "demo" / "runs")
+    runpy.run_path(str(ROOT / "examples" / "adapt.py"))
+    assert "random" in capsys.readouterr().out.splitlines()[-1]
 
 
 def prose(page: Path) -> str:
