@@ -156,6 +156,33 @@ def test_the_readme_is_short():
 
 
 @by_page
+def test_commands_and_options_that_are_named_exist(page):
+    source = [path.read_text() for path in (ROOT / "src" / "ertrl").rglob("*.py")]
+    words = set(re.findall(r"\w+", " ".join(source)))
+    commands = {path.stem for path in (ROOT / "src" / "ertrl" / "cli").glob("*.py")}
+    code = page.read_text()
+    for command in re.findall(r"(?:^|`)ertrl ([a-z]+)", code, re.MULTILINE):
+        assert command in commands, f"{page.name} names ertrl {command}"
+    ours = [line for line in code.splitlines() if "ertrl" in line or line.startswith("|")]
+    for option in re.findall(r"[ `]--([a-z][a-z.-]+)", "\n".join(ours)):
+        for part in option.split("."):
+            name = part.removeprefix("no-").replace("-", "_")
+            assert name in words, f"{page.name} names --{option}"
+
+
+@by_page
+def test_files_that_are_named_exist(page):
+    """`envs/physics.py`, `tests/test_losses.py`, `src/ertrl/methods/`: after a move docs follow."""
+    if page.name.startswith("add-a-"):
+        pytest.skip("names files that its reader will write")
+    made = ("data/", "runs/", "demo/", "build/", "tables/", "figures/", "probes/", "tasks/")
+    homes = (ROOT, ROOT / "src" / "ertrl", page.parent)
+    for name in re.findall(r"`([\w./-]+/(?:[\w-]+\.(?:py|json|md|yml))?)[`:]", page.read_text()):
+        exists = any((home / name).exists() for home in homes)
+        assert exists or name.startswith(made), f"{page.name} names {name}"
+
+
+@by_page
 def test_make_knows_the_targets_that_are_named(page):
     known = re.findall(r"^([a-z%-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     scripts = [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
