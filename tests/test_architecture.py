@@ -1,6 +1,7 @@
 """Rules of the house that a machine can check."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ ORDER = [
     "signals", "envs", "data", "nets", "losses", "collection", "learners", "methods", "evaluation",
     "training", "profiles", "bench", "api", "reporting", "launch", "catalogue", "cli",
 ]  # fmt: skip
-"""The way of a transition, from left to right: a module imports only from modules to its left."""
+"""A module imports only from modules to its left."""
 
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p.parent != SOURCE or p.stem[0] != "_")
 
@@ -38,6 +39,13 @@ def test_a_module_imports_only_from_its_left(path):
     if path.name == "benchmark.py":
         allowed.add("profiles")
     assert imported(path) <= allowed, f"{own} must not import {imported(path) - allowed}"
+
+
+def test_the_documentation_has_the_same_order():
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+    table = page[page.index("| part of `src/ertrl/` |") :].split("\n\n")[0].splitlines()[2:]
+    parts = [part for row in table for part in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert parts == ORDER
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
