@@ -15,8 +15,8 @@ import shutil
 from collect import TARGETS
 from collect import WORK as COLLECTED
 from ertrl import api
-from ertrl.launch.compare import compare
 from ertrl.launch.demo import DEMO
+from ertrl.launch.grid import compare
 from ertrl.reporting import report
 from methods import ONCE, ROOT
 from methods import WORK as RESULTS

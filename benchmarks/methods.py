@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 from ertrl import api
-from ertrl.launch.compare import Contender, compare
+from ertrl.launch.grid import Contender, compare
 from ertrl.reporting import report
 
 ROOT = Path(__file__).parent.parent

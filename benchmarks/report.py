@@ -15,7 +15,7 @@ from PIL import Image
 
 from ertrl import api
 from ertrl.evaluation.probes import ProbeSettings
-from ertrl.launch.compare import Contender, compare
+from ertrl.launch.grid import Contender, compare
 from ertrl.reporting import report
 from methods import KEEP, METHODS, ROOT, WORK
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ertrl import api
-from ertrl.launch.compare import compare
 from ertrl.launch.demo import DEMO
+from ertrl.launch.grid import compare
 from ertrl.profiles import collect_config
 from ertrl.reporting import report
 

@@ -66,33 +66,30 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     assert json.loads(metrics.read_text().splitlines()[-1])["step"] == run.latest_checkpoint()
 
 
+def works(*names: str) -> list[processes._Work]:
+    return [processes._Work(Job(name, (), Path("log"))) for name in names]
+
+
 def test_bars_of_many_jobs_fit_on_a_screen():
-    jobs = [Job(f"job {i}", (), Path("log")) for i in range(30)]
-    for few in (jobs[:4], jobs):
-        state = processes._State(few)
-        state.progress["job 0"] = (7, 7, "done")
-        state.progress["job 1"] = (3, 7, "half way")
+    for count in (4, 30):
+        some = works(*(f"job {i}" for i in range(count)))
+        some[0].done, some[0].total = 7, 7
+        some[1].done, some[1].total, some[1].note = 3, 7, "half way"
         bars = rich_bars(Console())
-        ids = {
-            name: bars.add_task(name, total=1, note="") for name in (*state.progress, processes.ALL)
-        }
-        processes._move(bars, ids, state)
-        shown = [
-            task.description
-            for task in bars.tasks
-            if task.visible and task.id != ids[processes.ALL]
-        ]
-        assert shown == (["job 1"] if few is jobs else [job.label for job in few])
-        assert bars.tasks[ids[processes.ALL]].completed == 1
+        processes._move(bars, some)
+        *own, every = bars.tasks
+        shown = [bar.description for bar in own if bar.visible]
+        assert shown == (["job 1"] if count == 30 else [work.job.label for work in some])
+        assert every.completed == 1
 
 
-def test_the_time_left_is_judged_by_work_that_was_done_now(capsys):
-    state = processes._State([Job(name, (), Path("log")) for name in "abcd"])
-    state.progress |= {"a": (9, 9, ""), "b": (9, 9, ""), "c": (3, 4, "")}
-    state.before = {"a": 1.0, "b": 0.75, "c": 0.5}
+def test_the_time_left_is_judged_by_work_that_was_done_now():
+    a, b, c, d = works("a", "b", "c", "d")
+    a.done, b.done, c.done, c.total = 1, 1, 3, 4
+    a.before, b.before, c.before = 1.0, 0.75, 0.5
     # Half a job in 10 s, and one and a quarter are left.
-    processes._print_line(state, Console(stderr=True), elapsed=10.0)
-    assert "2 of 4 done, c 75%, about 25 s left" in capsys.readouterr().err
-    state.before = {"a": 1.0, "b": 1.0, "c": 0.75}
-    processes._print_line(state, Console(stderr=True), elapsed=10.0)
-    assert "left" not in capsys.readouterr().err, "nothing to judge by"
+    line = processes._line([a, b, c, d], elapsed=10.0)
+    assert line == "2 of 4 done, c 75%, about 25 s left"
+    b.before, c.before = 1.0, 0.75
+    line = processes._line([a, b, c, d], elapsed=10.0)
+    assert "left" not in line, "nothing to judge by"

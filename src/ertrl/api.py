@@ -1,4 +1,4 @@
-"""What a person does, as functions: collect, train, evaluate, report, demo."""
+"""What a person does, as functions: collect, train, evaluate, probe, render, verify."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,11 @@ from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import Family, make_family
-from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.evaluation import PAPER_PROTOCOLS, PROTOCOLS, Agent, evaluate_agent
+from ertrl.errors import ConfigError, DataError
+from ertrl.evaluation import PAPER_PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
 from ertrl.evaluation.probes import ProbeSettings, probe_agent
-from ertrl.learners import get_learner
-from ertrl.methods import get_method
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -28,7 +26,7 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, check_start, lengthen, train_run
+from ertrl.training import Run, SinkName, lengthen, train_run
 from ertrl.training.config import TrainConfig
 
 
@@ -51,36 +49,17 @@ def collect(
     same settings that was stopped goes on; a dataset that is already there with the same settings
     is opened instead.
     """
-    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
-    config = config or collect_config(profile, family, variant)
-    path = Path(out) if out is not None else Path("data") / family
-    scale = _scale(references, made)
+    made, config, path = _plan(family, out, profile, variant, config, options)
+    scale = None if references is None else _scale(Dataset.of(references), made)
     if path.is_dir() and not any(path.iterdir()):
         path.rmdir()  # somebody made room; the dataset takes its place when it is complete
-    if not path.exists():
-        dataset = collect_dataset(made, config, path, progress, scale)
-        try:
-            check_references(dataset)
-        except DataError as problem:
-            warnings.warn(str(problem), stacklevel=2)
-        return dataset
-    if not (path / "manifest.json").exists():
-        raise DataError(
-            f"{path} exists and holds no dataset, so nothing is collected into it. Choose another "
-            "place with --out, or remove it."
-        )
-    dataset = Dataset(path)
-    collector = dataset.manifest["collector"]
-    stored = collector.get("config")
-    if stored is not None:  # a setting that is newer than the dataset has its default there
-        stored = to_json(replace_from_json(CollectConfig(), stored))
-    there = dataset.family, dataset.family_options, stored, collector.get("references")
-    if there != (family, made.options, to_json(config), scale and scale.fingerprint):
-        raise DataError(
-            f"{path} already holds another dataset ({dataset.family}, collected with other "
-            "settings). Choose another place with --out, or remove it to collect again."
-        )
-    sweep(path)
+    if path.exists():
+        return _collected(path, made, config, scale)
+    dataset = collect_dataset(made, config, path, progress, scale)
+    try:
+        check_references(dataset)
+    except DataError as problem:
+        warnings.warn(str(problem), stacklevel=2)
     return dataset
 
 
@@ -94,24 +73,7 @@ def estimate_collection(
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Time, memory and disk that `collect` would take here, measured in a few seconds."""
-    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
-    path = Path(out) if out is not None else Path("data") / family
-    return estimate(made, config or collect_config(profile, family, variant), path)
-
-
-def _scale(references: str | Path | Dataset | None, family: Family) -> Dataset | None:
-    """The dataset that expert returns are taken from, if it has the same tasks."""
-    if references is None:
-        return None
-    scale = Dataset.of(references)
-    if (scale.family, scale.family_options) != (family.name, family.options) or sorted(
-        scale.tasks
-    ) != list(range(family.n_tasks)):
-        raise DataError(
-            f"{scale.path} holds tasks of {scale.family} {scale.family_options}; references must "
-            f"come from the same tasks, those of {family.name} {family.options}"
-        )
-    return scale
+    return estimate(*_plan(family, out, profile, variant, config, options))
 
 
 def train(
@@ -159,7 +121,6 @@ def start(
     sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
-    check_start(get_method(method), get_learner(learner), dataset, config, sinks)
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress, sinks)
 
@@ -176,18 +137,18 @@ def resume(
 
     With more `updates` than it has, a longer run beside it goes on from its newest checkpoint.
     """
-    opened = Run.of(run)
-    dataset = opened.open_dataset(data)
-    if updates is not None and updates != opened.config.updates:
-        opened = lengthen(opened, dataset, updates)
-    return train_run(opened, dataset, progress, sinks)
+    run = Run.of(run)
+    dataset = run.open_dataset(data)
+    if updates is not None and updates != run.config.updates:
+        run = lengthen(run, dataset, updates)
+    return train_run(run, dataset, progress, sinks)
 
 
 def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
     """Load the agent of a run's checkpoint (the newest by default)."""
     run = Run.of(run)
     state, _ = run.load(step)
-    return Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
+    return run.agent(state)
 
 
 def evaluate(
@@ -204,16 +165,12 @@ def evaluate(
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
-    for name in protocols:
-        if name not in PROTOCOLS:
-            raise ConfigError(unknown("protocol", name, PROTOCOLS))
     step = run.latest_checkpoint() if step is None else step
     if step in run.evaluation_steps():
         known = run.evaluation(step)
         if set(protocols) <= known["protocols"].keys() and "oracle" in known:
             return known
-    dataset = run.open_dataset(data)
-    agent = load_agent(run, step)
+    dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
     return run.add_evaluation(result)
 
@@ -236,8 +193,8 @@ def probe(
         known = run.probes(step)
         if known["settings"] == to_json(settings):
             return known
-    dataset = run.open_dataset(data)
-    result = probe_agent(load_agent(run, step), dataset, step=step, run=run.name, settings=settings)
+    dataset, agent = run.open_dataset(data), load_agent(run, step)
+    result = probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
     store.write_json(run.probes_path(step), result)
     return result
 
@@ -246,29 +203,22 @@ def render(
     run: str | Path | Run, task: int, out: str | Path, *, data: str | Path | None = None
 ) -> Path:
     """Film an agent in a task before (z0) and after adaptation (offline context), side by side."""
-    from ertrl.envs.render import (
-        caption,
-        check_suffix,
-        render_rollout,
-        render_side_by_side,
-        write_video,
-    )
+    from ertrl.envs import render as film  # it needs the graphics packages
 
-    check_suffix(out)
+    film.check_suffix(out)
     run = Run.of(run)
-    dataset = run.open_dataset(data)
-    agent, family = load_agent(run), dataset.make_family()
-    logged = dataset.task(task)
+    dataset, agent = run.open_dataset(data), load_agent(run)
+    family, logged = dataset.make_family(), dataset.task(task)
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
     adapted = agent.adapt(logged.transitions(rows)._asdict())
     clips = []
     for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
         act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
-        clip = render_rollout(family, task, act, width=480, height=360)
-        clips.append((caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
+        clip = film.render_rollout(family, task, act, width=480, height=360)
+        clips.append((film.caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
     (left, fps), (right, _) = clips
-    return write_video(out, render_side_by_side(left, right), fps)
+    return film.write_video(out, film.render_side_by_side(left, right), fps)
 
 
 def verify(path: str | Path) -> dict[str, Any]:
@@ -282,3 +232,52 @@ def verify(path: str | Path) -> dict[str, Any]:
             f"{path} is neither a dataset nor a run: it has no manifest.json and no config.json"
         )
     return {"path": str(path), "kind": "run", "files": Run(path).verify()}
+
+
+def _plan(
+    family: str,
+    out: str | Path | None,
+    profile: str,
+    variant: str,
+    config: CollectConfig | None,
+    options: Mapping[str, Any] | None,
+) -> tuple[Family, CollectConfig, Path]:
+    """What is collected, how, and where to."""
+    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
+    path = Path("data") / family if out is None else Path(out)
+    return made, config or collect_config(profile, family, variant), path
+
+
+def _scale(references: Dataset, family: Family) -> Dataset:
+    """The dataset that expert returns are taken from, if it has the same tasks."""
+    found = references.family, references.family_options
+    if found != (family.name, family.options) or sorted(references.tasks) != list(
+        range(family.n_tasks)
+    ):
+        raise DataError(
+            f"{references.path} holds tasks of {references.family} {references.family_options}; "
+            f"references must come from the same tasks, those of {family.name} {family.options}"
+        )
+    return references
+
+
+def _collected(path: Path, family: Family, config: CollectConfig, scale: Dataset | None) -> Dataset:
+    """The dataset that is already there, if it was collected with the same settings."""
+    if not (path / "manifest.json").exists():
+        raise DataError(
+            f"{path} exists and holds no dataset, so nothing is collected into it. Choose another "
+            "place with --out, or remove it."
+        )
+    dataset = Dataset(path)
+    collector = dataset.manifest["collector"]
+    stored = collector.get("config")
+    if stored is not None:  # a setting that is newer than the dataset has its default there
+        stored = to_json(replace_from_json(CollectConfig(), stored))
+    found = dataset.family, dataset.family_options, stored, collector.get("references")
+    if found != (family.name, family.options, to_json(config), scale and scale.fingerprint):
+        raise DataError(
+            f"{path} already holds another dataset ({dataset.family}, collected with other "
+            "settings). Choose another place with --out, or remove it to collect again."
+        )
+    sweep(path)
+    return dataset

@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from types import TracebackType
 from typing import Literal, Self
 
 from rich.console import Console
@@ -15,6 +14,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from ertrl.text import readable_duration
 
 ProgressStyle = Literal["auto", "json", "none"]
 SECONDS_BETWEEN_LINES = 5.0
@@ -34,7 +35,7 @@ def rich_bars(console: Console) -> Progress:
     )
 
 
-def say(text: str, style: ProgressStyle) -> None:
+def say(text: str, style: ProgressStyle = "auto") -> None:
     """A line for a person; nothing where progress is for a program or switched off."""
     if style == "auto":
         print(text, file=sys.stderr, flush=True)
@@ -61,12 +62,7 @@ class Meter:
             self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave the bar as it stands."""
         if self._bars:
             self._bars.stop()
@@ -85,5 +81,5 @@ class Meter:
             parts = [f"{self._label}: {done}/{self._total}"]
             rate = (done - self._start) / max(now - self._begun, 1e-9)
             if rate > 0:
-                parts.append(f"{(self._total - done) / rate:.0f} s left")
+                parts.append(f"{readable_duration((self._total - done) / rate)} left")
             print(", ".join([*parts, note] if note else parts), file=sys.stderr, flush=True)

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array
 
-from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
@@ -38,19 +37,6 @@ def _programs(method: Method, learner: Learner, method_config: Any, learner_conf
     return encode, act, explore
 
 
-class AgentConfig(Protocol):
-    """What is read of the settings of the run that an agent comes from."""
-
-    @property
-    def method(self) -> Any: ...
-    @property
-    def learner(self) -> Any: ...
-    @property
-    def sampling(self) -> SamplingConfig: ...
-    @property
-    def evaluation(self) -> Any: ...
-
-
 class Agent:
     """Method and learner with their trained states, ready to use."""
 
@@ -58,12 +44,12 @@ class Agent:
         self,
         method: Method,
         learner: Learner,
-        config: AgentConfig,
+        config: Any,
         dims: Dims,
         method_state: Any,
         learner_state: Any,
     ):
-        """See `ertrl.load_agent` for the short way."""
+        """`config` is that of the run; see `ertrl.load_agent` for the short way."""
         self.config, self.dims = config, dims
         self.latent_dim: int = config.method.encoder.latent_dim
         self._method_state, self._learner_state = method_state, learner_state

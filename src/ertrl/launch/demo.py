@@ -4,10 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from ertrl.api import collect
-from ertrl.launch.compare import Contender, compare
+from ertrl.launch.grid import Contender, compare
+from ertrl.progress import say
 from ertrl.reporting import print_summary, report
 
 DEMO = (Contender("er-trl"), Contender("focal"))
@@ -19,19 +18,14 @@ def demo(
     """Collect, meta-train ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
     out, begun = Path(out), time.monotonic()
     place = out / "data" / family
-    say(f"[bold]1/3[/] behaviour data of all {family} tasks -> {place}")
+    say(f"1/3 behaviour data of all {family} tasks -> {place}")
     dataset = collect(family, place, profile=profile)
     names = " and ".join(contender.method for contender in DEMO)
-    say(f"[bold]2/3[/] meta-training {names}, {seeds} seeds each -> {out / 'runs'}")
+    say(f"2/3 meta-training {names}, {seeds} seeds each -> {out / 'runs'}")
     runs = compare([dataset], DEMO, range(seeds), out, profile)
-    say(f"[bold]3/3[/] report -> {out / 'report' / 'report.html'}")
+    say(f"3/3 report -> {out / 'report' / 'report.html'}")
     page = report(runs, out / "report")
     print_summary(runs)
     minutes = (time.monotonic() - begun) / 60
     say(f"Done in {minutes:.1f} minutes. Open {page} in a browser.")
     return {"report": str(page), "runs": [str(run) for run in runs], "minutes": minutes}
-
-
-def say(text: str) -> None:
-    """For people, not for pipes."""
-    Console(stderr=True).print(text, highlight=False)

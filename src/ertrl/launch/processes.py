@@ -6,26 +6,29 @@ how many cores a machine has, and a crash stays in its process.
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 from ertrl.errors import Interrupted, RunError
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
 from ertrl.provenance import available_cores
+from ertrl.signals import stop_signals
+from ertrl.text import readable_duration
 
-WAITING, ALL = "waiting", "all runs"
+WAITING = "waiting"
 MOST_BARS = 12
+"""As many as fit on a screen."""
 
 
 class Job(NamedTuple):
@@ -38,67 +41,59 @@ class Job(NamedTuple):
     """Where its error output goes."""
 
 
-class _Worker(threading.Thread):
-    """Runs jobs from a shared list, one after the other."""
+@dataclass
+class _Work:
+    """A job, how far it is, and the process that does it."""
 
-    def __init__(self, waiting: list[Job], state: "_State"):
-        super().__init__(daemon=True)
-        self._waiting, self._state = waiting, state
+    job: Job
+    done: int = 0
+    total: int = 1
+    note: str = WAITING
+    before: float | None = None
+    """Share that was done when the process started: earlier ones did that."""
+    process: subprocess.Popen | None = None
 
-    def run(self) -> None:
-        while not self._state.failed:
-            try:
-                job = self._waiting.pop(0)
-            except IndexError:
-                return
-            try:
-                self._state.run(job)
-            except OSError as error:
-                self._state.failed.append((job, str(error)))
+    @property
+    def share(self) -> float:
+        return self.done / self.total
 
+    def run(self, stop: threading.Event) -> None:
+        """Run the job to its end, unless it is too late to start."""
+        if stop.is_set():
+            return
+        try:
+            self._run()
+        except (OSError, RunError) as error:
+            stop.set()
+            raise RunError(f"{self.job.label} failed; {error}") from None
 
-class _State:
-    def __init__(self, jobs: Sequence[Job]):
-        self.progress = {job.label: (0, 1, WAITING) for job in jobs}
-        self.before: dict[str, float] = {}
-        """Share of a job that was done when it started: earlier processes did that."""
-        self.failed: list[tuple[Job, str]] = []
-        self.running: list[subprocess.Popen] = []
-
-    def run(self, job: Job) -> None:
-        job.log.parent.mkdir(parents=True, exist_ok=True)
+    def _run(self) -> None:
+        log = self.job.log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "ertrl", *self.job.arguments, "--progress", "json"]
         environment = {**os.environ, "NPROC": "1"}
-        command = [sys.executable, "-m", "ertrl", *job.arguments, "--progress", "json"]
-        self.progress[job.label] = (0, 1, "starting")
-        with open(job.log, "w") as log:
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
-            )
-            self.running.append(process)
-            assert process.stdout is not None
-            for line in process.stdout:
-                try:
-                    report = json.loads(line)
-                    done, total = report["done"], report["total"]
-                    self.progress[job.label] = (done, total, report["note"])
-                    self.before.setdefault(job.label, done / total)
-                except (ValueError, KeyError, TypeError):
-                    continue  # anything else that the command prints is its result
-            if process.wait() != 0:
-                tail = job.log.read_text().strip().splitlines()[-5:]
-                self.failed.append((job, f"the end of {job.log} says:\n" + "\n".join(tail)))
-            else:
-                _, total, note = self.progress[job.label]
-                self.progress[job.label] = (total, total, note)
-                self.before.setdefault(job.label, 1.0)
-            self.running.remove(process)
+        self.note = "starting"
+        with (
+            open(log, "w") as errors,
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
+            ) as self.process,
+        ):
+            for line in self.process.stdout or ():
+                self._hear(line)
+        if self.process.returncode:
+            tail = "\n".join(log.read_text().strip().splitlines()[-5:])
+            raise RunError(f"the end of {log} says:\n{tail}")
+        self.done = self.total
+        self.before = 1.0 if self.before is None else self.before
 
-    def stop(self) -> None:
-        running = list(self.running)
-        for process in running:
-            process.terminate()
-        for process in running:
-            process.wait()
+    def _hear(self, line: str) -> None:
+        try:
+            said = json.loads(line)
+            self.done, self.total, self.note = said["done"], said["total"], said["note"]
+        except (ValueError, KeyError, TypeError):
+            return  # anything else that the command prints is its result
+        self.before = self.share if self.before is None else self.before
 
 
 def run_jobs(
@@ -108,80 +103,57 @@ def run_jobs(
 
     Lines are for a person: with any style but "auto" there are none.
     """
-    jobs = _named_apart(jobs)
-    state = _State(jobs)
-    workers = workers or available_cores()
-    threads = [_Worker(waiting, state) for waiting in [list(jobs)] for _ in range(workers)]
+    works, stop = [_Work(job) for job in jobs], threading.Event()
     console = Console(stderr=True)
     bars = rich_bars(console) if console.is_terminal and progress == "auto" else None
-    ids = {job.label: bars.add_task(job.label, total=None, note="") for job in jobs} if bars else {}
-    if bars:
-        ids[ALL] = bars.add_task(ALL, total=len(jobs), note="", visible=len(jobs) > MOST_BARS)
     begun = last_line = time.monotonic()
-    with bars or nullcontext(), _stoppable():
-        for thread in threads:
-            thread.start()
-        try:
-            while any(thread.is_alive() for thread in threads):
-                time.sleep(0.2)
-                if bars:
-                    _move(bars, ids, state)
-                elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
-                    last_line = time.monotonic()
-                    _print_line(state, console, last_line - begun)
-        except BaseException:
-            state.failed.extend((job, "stopped") for job in jobs)
-            state.stop()
-            raise
-    if state.failed:
-        job, reason = state.failed[0]
-        raise RunError(f"{job.label} failed; {reason}")
+    with (
+        stop_signals() as received,
+        bars or nullcontext(),
+        ThreadPoolExecutor(workers or available_cores()) as pool,
+    ):
+        futures = [pool.submit(work.run, stop) for work in works]
+        waiting = set(futures)
+        while waiting:
+            _, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
+            if received and not stop.is_set():
+                stop.set()
+                for work in works:
+                    if work.process:
+                        work.process.terminate()
+            if bars:
+                _move(bars, works)
+            elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
+                last_line = time.monotonic()
+                console.print(_line(works, last_line - begun), soft_wrap=True, highlight=False)
+    if received:
+        raise Interrupted(
+            "stopped; every run has saved its state. Start again to go on.", received[0]
+        )
+    for future in futures:
+        future.result()
 
 
-def _move(bars: Progress, ids: Mapping[str, TaskID], state: _State) -> None:
+def _move(bars: Progress, works: Sequence[_Work]) -> None:
     """Every job has a bar; where they are too many for a screen, only while it runs."""
-    crowded = len(state.progress) > MOST_BARS
-    for label, (done, total, note) in state.progress.items():
-        visible = not crowded or (done < total and note != WAITING)
-        bars.update(ids[label], completed=done, total=total, note=note, visible=visible)
-    finished = sum(done == total for done, total, _ in state.progress.values())
-    bars.update(ids[ALL], completed=finished)
+    crowded = len(works) > MOST_BARS
+    if not bars.tasks:
+        for work in works:
+            bars.add_task(work.job.label, note="")
+        bars.add_task("all runs", total=len(works), note="", visible=crowded)
+    *own, every = bars.tasks
+    for bar, work in zip(own, works, strict=True):
+        visible = not crowded or (work.share < 1 and work.note != WAITING)
+        bars.update(bar.id, completed=work.done, total=work.total, note=work.note, visible=visible)
+    bars.update(every.id, completed=sum(work.share == 1 for work in works))
 
 
-def _named_apart(jobs: Sequence[Job]) -> list[Job]:
-    """A number behind labels that occur more than once: progress is kept by label."""
-    seen: Counter[str] = Counter()
-    apart = []
-    for job in jobs:
-        seen[job.label] += 1
-        number = seen[job.label]
-        apart.append(job if number == 1 else job._replace(label=f"{job.label} ({number})"))
-    return apart
-
-
-def _print_line(state: _State, console: Console, elapsed: float) -> None:
-    shares = {label: done / total for label, (done, total, _) in state.progress.items()}
-    did = sum(share - state.before.get(label, 0.0) for label, share in shares.items())
-    to_do = len(shares) - sum(shares.values())
-    left = f", about {elapsed * to_do / did:.0f} s left" if did > 0.02 * (did + to_do) else ""
-    done = sum(share == 1 for share in shares.values())
-    under_way = [f"{label} {share:.0%}" for label, share in shares.items() if 0 < share < 1]
-    parts = ", ".join([f"{done} of {len(shares)} done", *under_way])
-    console.print(f"{parts}{left}", soft_wrap=True, highlight=False)
-
-
-@contextmanager
-def _stoppable() -> Generator[None]:
-    """Turn SIGTERM into an exception, so that the jobs are stopped too and save their state."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number, frame):
-        raise Interrupted("stopped; every run has saved its state. Start again to go on.", number)
-
-    previous = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+def _line(works: Sequence[_Work], elapsed: float) -> str:
+    """How far all of it is, and how long the rest takes at the speed of what was done now."""
+    did = sum(work.share - (work.before or 0.0) for work in works)
+    to_do = sum(1 - work.share for work in works)
+    parts = [f"{sum(work.share == 1 for work in works)} of {len(works)} done"]
+    parts += [f"{work.job.label} {work.share:.0%}" for work in works if 0 < work.share < 1]
+    if did > 0.02 * (did + to_do):
+        parts.append(f"about {readable_duration(elapsed * to_do / did)} left")
+    return ", ".join(parts)

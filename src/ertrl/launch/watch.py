@@ -4,20 +4,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from rich import box
-from rich.console import Console, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from ertrl import store
 from ertrl.errors import CorruptFileError
 from ertrl.text import readable_duration
-from ertrl.training import Run, open_runs
+from ertrl.training import Run, Runs, open_runs
 
 DIGITS = len("-0123456789")
 """The end of a run's name that tells configurations apart; shown only where it has to."""
@@ -45,19 +42,16 @@ def look(run: Run) -> Snapshot:
         lines = run.metrics()
     except ValueError:
         raise CorruptFileError(f"{run.metrics_path} holds a line that is not JSON") from None
-    step = max((line["step"] for line in lines), default=0)
-    updates = run.config.updates
+    step, updates = max((line["step"] for line in lines), default=0), run.config.updates
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     scores = {k: v for k, v in evaluations[-1].items() if "/" in k} if evaluations else {}
-    left = None
-    if store.in_use(run.path) and not (
-        step >= updates and scores and evaluations[-1]["step"] == step
-    ):
-        status, speed = "running", _speed(run, step)
+    complete = step >= updates and scores and evaluations[-1]["step"] == step
+    if store.in_use(run.path) and not complete:
+        speed = _speed(run, step)
         left = (updates - step) / speed if speed else None
-    else:
-        status = "finished" if step >= updates else "stopped"
-    return Snapshot(run.name, status, step, updates, left, scores)
+        return Snapshot(run.name, "running", step, updates, left, scores)
+    status = "finished" if step >= updates else "stopped"
+    return Snapshot(run.name, status, step, updates, None, scores)
 
 
 def _speed(run: Run, step: int) -> float | None:
@@ -71,57 +65,41 @@ def _speed(run: Run, step: int) -> float | None:
     return (step - first) / elapsed if step > first and elapsed > 0 else None
 
 
-def table(snapshots: Sequence[Snapshot], width: int = 80) -> Table:
+def table(snapshots: Sequence[Snapshot]) -> Table:
     """All runs, one per line."""
     protocols = list(
         dict.fromkeys(k.split("/")[0] for s in snapshots for k in s.scores if k.endswith(GROUP))
     )
-    roomy = width >= 110
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    caption = f"normalised return on {GROUP} tasks, newest evaluation"
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
     drawn.add_column("run", overflow="fold")
     drawn.add_column("", no_wrap=True)
-    if roomy:
-        drawn.add_column("", width=16)
-    for head in ("updates" if roomy else "done", "left", *protocols):
+    for head in ("done", "left", *protocols):
         drawn.add_column(head, justify="right", no_wrap=True)
     short = [s.run[:-DIGITS] for s in snapshots]
     styles = {"running": "green", "finished": "dim", "stopped": "yellow"}
     for s in snapshots:
         scores = [s.scores.get(f"{p}/{GROUP}") for p in protocols]
-        bar = [ProgressBar(s.updates, s.step, width=16)] if roomy else []
         drawn.add_row(
             Text(s.run if short.count(s.run[:-DIGITS]) > 1 else s.run[:-DIGITS]),
             Text(s.status, style=styles[s.status]),
-            *bar,
-            f"{s.step:,} of {s.updates:,}" if roomy else f"{100 * s.step // s.updates}%",
+            f"{100 * s.step // s.updates}%",
             "" if s.seconds_left is None else readable_duration(s.seconds_left),
             *("" if score is None else f"{score:.1f}" for score in scores),
         )
     return drawn
 
 
-def watch(runs: Sequence[str | Path], *, once: bool = False, every: float = 2.0) -> list[Snapshot]:
+def watch(runs: Runs, *, once: bool = False, every: float = 2.0) -> list[Snapshot]:
     """Show runs until none of them is running any more, or `once`; returns the last look.
 
     Control-C ends the watching and not the runs.
     Folders are read anew each time, so runs that start later appear.
     """
-    console = Console()
-    note = Text(f"normalised return on {GROUP} tasks, newest evaluation", style="dim")
-
-    def now() -> list[Snapshot]:
-        return [look(run) for run in open_runs(runs)]
-
-    def view(snapshots: list[Snapshot]) -> Group:
-        return Group(table(snapshots, console.width), note)
-
-    seen = now()
-    if once or not any(s.status == "running" for s in seen):
-        console.print(view(seen))
-        return seen
-    with Live(view(seen), console=console, auto_refresh=False) as live, suppress(KeyboardInterrupt):
-        while any(s.status == "running" for s in seen):
+    seen = [look(run) for run in open_runs(runs)]
+    with Live(table(seen), auto_refresh=False) as live, suppress(KeyboardInterrupt):
+        while not once and any(s.status == "running" for s in seen):
             time.sleep(every)
-            seen = now()
-            live.update(view(seen), refresh=True)
+            seen = [look(run) for run in open_runs(runs)]
+            live.update(table(seen), refresh=True)
     return seen

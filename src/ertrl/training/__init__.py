@@ -1,7 +1,7 @@
 """Meta-training: a pure update, a run on disk, one loop."""
 
 from ertrl.training.lengthen import lengthen
-from ertrl.training.loop import check_start, train_run, train_together
+from ertrl.training.loop import train_run, train_together
 from ertrl.training.run import Run, Runs, open_runs
 from ertrl.training.sinks import SinkName
 from ertrl.training.update import TrainState
@@ -11,7 +11,6 @@ __all__ = [
     "Runs",
     "SinkName",
     "TrainState",
-    "check_start",
     "lengthen",
     "open_runs",
     "train_run",

@@ -1,8 +1,8 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -12,15 +12,13 @@ import numpy as np
 from ertrl import store
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import ConfigError, Interrupted, TrainingDiverged
-from ertrl.evaluation import Agent, evaluate_agent, references, summarise
-from ertrl.learners import Learner
-from ertrl.methods import Method
+from ertrl.evaluation import evaluate_agent, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.signals import stop_signals
 from ertrl.training.config import TrainConfig
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
-from ertrl.training.update import TrainState, init, make_chunk, run_key
+from ertrl.training.update import TrainState, make_chunk, run_key
 
 
 def train_run(
@@ -42,8 +40,7 @@ def train_together(
     its own folder, as if it had been alone, and may have started alone.
     """
     _check_alike(runs)
-    first = runs[0]
-    check_start(first.method, first.learner, dataset, first.config, sinks)
+    check_sinks(sinks)
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(store.exclusive(run.path))
@@ -59,36 +56,16 @@ def train_together(
     return list(runs)
 
 
-def check_start(
-    method: Method,
-    learner: Learner,
-    dataset: Dataset,
-    config: TrainConfig,
-    sinks: Sequence[SinkName] = (),
-) -> None:
-    """Find out now, before a run exists, what would stop it; not after hours."""
-    config.validate()
-    check_sinks(sinks)
-    Sampler(dataset, config.sampling, extra_batches=0, seed=0)
-    eqx.filter_eval_shape(init, method, learner, config, dataset.dims)
-    if dataset.has_simulator:
-        references(dataset)
-
-
 def _check_alike(runs: Sequence[Run]) -> None:
-    identities = {
-        json.dumps({**run.spec, "config": {**run.spec["config"], "seed": 0}} | _OWN, sort_keys=True)
+    alike = {
+        (run.spec["dataset"], run.spec["method"], run.spec["learner"], replace(run.config, seed=0))
         for run in runs
     }
-    if len(identities) > 1 or len({run.config.seed for run in runs}) < len(runs):
+    if len(alike) > 1 or len({run.config.seed for run in runs}) < len(runs):
         raise ConfigError(
             "runs can be trained together only if their seeds differ and nothing else does: "
             + ", ".join(run.name for run in runs)
         )
-
-
-_OWN = dict.fromkeys(("name", "provenance", "dataset_path", "profile"))
-"""What a run's description may say without changing its results."""
 
 
 class _Trainee:
@@ -114,7 +91,8 @@ class _Trainee:
         _check_finite(metrics, self.step, self.run)
         self.state = state
         self.step += config.updates_per_call
-        self._note_down("train", _means(metrics))
+        means = {name: float(np.mean(v, dtype=np.float64)) for name, v in metrics.items()}
+        self._note_down("train", means)
         evaluating = _evaluation_due(config, self.step)
         if evaluating or self.step % config.checkpoint_every == 0:
             self.save()
@@ -140,12 +118,13 @@ class _Trainee:
         """Evaluate a state that is already saved, and log it."""
         if not self._dataset.has_simulator:
             return  # logs alone: there is nothing to measure a return in
-        run, state = self.run, self.state
-        agent = Agent(run.method, run.learner, run.config, run.dims, state.method, state.learner)
+        run, agent = self.run, self.run.agent(self.state)
         result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)
         scores = summarise(run.add_evaluation(result))
         self._note_down("evaluation", scores)
-        run.save(state, self.log)  # once more: the checkpoint vouches for the log up to this line
+        run.save(
+            self.state, self.log
+        )  # once more: the checkpoint vouches for the log up to this line
         self.note = ", ".join(
             f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
         )
@@ -211,10 +190,6 @@ def _evaluation_due(config: TrainConfig, step: int) -> bool:
 def _logged_evaluation(run: Run, step: int) -> bool:
     lines = run.metrics()
     return bool(lines) and (lines[-1]["kind"], lines[-1]["step"]) == ("evaluation", step)
-
-
-def _means(metrics: dict[str, np.ndarray]) -> dict[str, float]:
-    return {name: float(np.mean(values, dtype=np.float64)) for name, values in metrics.items()}
 
 
 def _check_finite(metrics: dict[str, np.ndarray], step: int, run: Run) -> None:

@@ -16,10 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+
 from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
-from ertrl.data import Dataset
+from ertrl.data import Dataset, Sampler
 from ertrl.errors import CorruptFileError, RunError
+from ertrl.evaluation import Agent, references
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
@@ -69,7 +72,10 @@ class Run:
         config: TrainConfig,
         profile: str,
     ) -> "Run":
-        """Open the run of this configuration, making its directory if it is new."""
+        """Open the run of this configuration, making its directory if it is new.
+
+        What would stop a new run is found out now, not after hours of training.
+        """
         config.validate()
         identity = {
             "family": dataset.family,
@@ -82,6 +88,11 @@ class Run:
         name = f"{dataset.family}-{method}-{learner}-s{config.seed}-{fingerprint(identity)}"
         path = Path(root) / name
         if not (path / "config.json").exists():
+            Sampler(dataset, config.sampling, extra_batches=0, seed=0)
+            parts = get_method(method), get_learner(learner)
+            eqx.filter_eval_shape(init, *parts, config, dataset.dims)
+            if dataset.has_simulator:
+                references(dataset)
             spec = {
                 "kind": "ertrl-run",
                 "name": name,
@@ -179,6 +190,11 @@ class Run:
             self.probes(step)
         measured = len(self.evaluation_steps()) + len(self.probe_steps())
         return 1 + 2 * len(self.checkpoint_steps()) + measured
+
+    def agent(self, state: TrainState) -> Agent:
+        """The agent that a state of this run makes."""
+        parts = self.method, self.learner, self.config, self.dims
+        return Agent(*parts, state.method, state.learner)
 
     # --- metrics and evaluations ---
 

@@ -4,9 +4,8 @@ metrics.jsonl stays the source of truth; a sink sees each of its lines once more
 on where its checkpoint stands: what a sink holds beyond that is overwritten.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ertrl.errors import ConfigError, unknown
 from ertrl.plugins import require
@@ -15,29 +14,11 @@ from ertrl.training.run import Run
 SinkName = Literal["tensorboard", "wandb"]
 
 
-class Sink(ABC):
-    """Takes the lines of a run's log."""
-
-    package: ClassVar[str]
-
-    @abstractmethod
-    def __init__(self, run: Run, step: int):
-        """`step` is where the run goes on."""
-
-    @abstractmethod
-    def write(self, line: dict[str, Any]) -> None:
-        """One line of metrics.jsonl: numbers with a 'kind' and a 'step'."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Bring everything to its place."""
-
-
 def _values(line: dict[str, Any]) -> dict[str, float]:
     return {f"{line['kind']}/{k}": v for k, v in line.items() if k not in ("kind", "step")}
 
 
-class TensorBoard(Sink):
+class TensorBoard:
     """Event files in the run's folder, for `tensorboard --logdir runs`."""
 
     package = "tensorboardX"
@@ -58,7 +39,7 @@ class TensorBoard(Sink):
         self._writer.close()
 
 
-class Wandb(Sink):
+class Wandb:
     """A W&B run of the same name; WANDB_MODE=offline keeps it on this machine."""
 
     package = "wandb"
@@ -86,7 +67,7 @@ class Wandb(Sink):
         self._run.finish()
 
 
-SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb}
+SINKS: dict[str, type[TensorBoard] | type[Wandb]] = {"tensorboard": TensorBoard, "wandb": Wandb}
 
 
 def check_sinks(names: Sequence[str]) -> None:

@@ -1,0 +1,101 @@
+"""Many runs: one configuration with several seeds, or methods, datasets and seeds side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+
+from ertrl.config import replace_from_json
+from ertrl.data import Dataset
+from ertrl.errors import ConfigError
+from ertrl.launch.processes import Job, run_jobs
+from ertrl.profiles import train_config
+from ertrl.progress import ProgressStyle
+from ertrl.training import Run, SinkName, train_together
+from ertrl.training.config import TrainConfig
+
+
+def train_seeds(
+    method: str,
+    learner: str,
+    config: TrainConfig,
+    dataset: Dataset,
+    seeds: Sequence[int],
+    *,
+    how: Literal["auto", "processes", "program"] = "auto",
+    profile: str = "custom",
+    out: str | Path = "runs",
+    progress: ProgressStyle = "auto",
+    sinks: Sequence[SinkName] = (),
+) -> list[Run]:
+    """Train a run per seed; runs that exist are resumed.
+
+    On CPUs they are processes side by side: batched products of small networks are slower there
+    than plain ones. Elsewhere one program takes each step for all seeds at once. The runs are the
+    same but for rounding.
+    """
+    if len(set(seeds)) < len(seeds) or not seeds:
+        raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
+    runs = [
+        Run.create(out, dataset, method, learner, replace(config, seed=seed), profile)
+        for seed in seeds
+    ]
+    if how == "program" or (how == "auto" and jax.default_backend() != "cpu"):
+        return train_together(runs, dataset, progress, sinks)
+    run_jobs([_training(run, dataset, sinks) for run in runs], progress=progress)
+    return runs
+
+
+def parse_seeds(text: str) -> list[int]:
+    """'0-4' or '0,2,7' or '3' as numbers."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        last = last if "-" in part else first
+        if not first.isdecimal() or not last.isdecimal() or int(last) < int(first):
+            raise ConfigError(f"--seeds takes numbers like 0-4 or 0,2,7; got '{text}'")
+        seeds += range(int(first), int(last) + 1)
+    return seeds
+
+
+class Contender(NamedTuple):
+    """A method of a comparison, with what differs from its profile."""
+
+    method: str
+    learner: str | None = None
+    """None: the profile's."""
+    settings: Mapping[str, Any] = {}
+
+
+def compare(
+    datasets: Sequence[Dataset],
+    contenders: Sequence[Contender],
+    seeds: Sequence[int],
+    out: str | Path,
+    profile: str = "laptop",
+) -> list[Path]:
+    """Train every contender on every dataset with every seed; called again, it goes on.
+
+    Seeds change slowest: stopped early, the comparison has some of them for all.
+    """
+    jobs, runs = [], []
+    for seed, dataset, contender in product(seeds, datasets, contenders):
+        method, learner, settings = contender
+        learner, config = train_config(profile, dataset.family, method, learner)
+        config = replace_from_json(config, {**settings, "seed": seed})
+        run = Run.create(Path(out) / "runs", dataset, method, learner, config, profile)
+        runs.append(run.path)
+        jobs.append(_training(run, dataset))
+    run_jobs(jobs)
+    return runs
+
+
+def _training(run: Run, dataset: Dataset, sinks: Sequence[SinkName] = ()) -> Job:
+    """A process that trains this run to its end; what it says of errors stays with the run."""
+    arguments = ("train", str(run.path), "--data", str(dataset.path))
+    arguments += ("--sink", *sinks) if sinks else ()
+    label = f"{dataset.family} {run.method.name} seed {run.config.seed}"
+    return Job(label, arguments, run.path / "train.log")
