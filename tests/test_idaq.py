@@ -90,7 +90,7 @@ def test_the_last_episode_is_as_good_as_the_best_and_half_of_them_explore():
     # Only the best exploration episode is context, so the inferred z is that episode's.
     best = explored[errors[:6].argmin(axis=0), range(3)]
     np.testing.assert_allclose(played[6], best, atol=1e-6)
-    np.testing.assert_array_equal(result.context_transitions[:, 0] % HORIZON, 0)
+    np.testing.assert_array_equal(result.curve_context % HORIZON, 0)
     np.testing.assert_array_equal(result.interaction_steps, 12 * HORIZON)
 
 
@@ -103,7 +103,7 @@ def test_the_context_behind_the_reported_z_is_counted():
         assert counts[:6].tolist() == [0] * 6, "a training task's code has none of its own"
         assert counts[6] == HORIZON
         winner = errors[:11, row].argmin()
-        assert counts[11] == counts[winner] == result.context_transitions[row, 0]
+        assert counts[11] == counts[winner]
 
 
 def test_a_short_evaluation_is_prolonged():

@@ -107,7 +107,7 @@ def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     assert sum(result["leak"]["variance"].values()) == pytest.approx(1)
     assert result["projection"]["tasks"] == [0, 4, 9, 15, 18, 30, 35, 39]
     assert np.shape(result["projection"]["tsne"]) == (8, 10, 2)
-    monkeypatch.setattr(api, "probe_agent", None)  # a second time nothing is computed
+    monkeypatch.setattr(probes, "probe_agent", None)  # a second time nothing is computed
     assert api.probe(tiny_run, settings=SMALL) == result
 
 

@@ -116,11 +116,10 @@ def behind(rounds, row=0):
 def test_offline_adds_a_horizon_of_data_before_each_episode():
     result, rounds = play("offline", FULL, episodes=3, prior_episodes=2, repeats=1)
     assert behind(rounds) == [{"dataset": 20}, {"dataset": 40}, {"dataset": 60}]
-    np.testing.assert_array_equal(result.context_transitions, [[60], [60]])
+    np.testing.assert_array_equal(result.curve_context[..., -1], [[60], [60]])
     np.testing.assert_array_equal(result.interaction_steps, [[60], [60]])
     # 20 steps whose reward is the context size / 1000.
     np.testing.assert_allclose(result.returns, 20 * 0.06, rtol=1e-5)
-    np.testing.assert_allclose(result.first_returns, 20 * 0.02, rtol=1e-5)
     np.testing.assert_array_equal(result.curve_context, [[[20, 40, 60]]] * 2)
     np.testing.assert_allclose(result.curve_returns, [[[0.4, 0.8, 1.2]]] * 2, rtol=1e-5)
     np.testing.assert_array_equal(result.z, [[[60, 0, 0, 0]]] * 2)
@@ -129,21 +128,20 @@ def test_offline_adds_a_horizon_of_data_before_each_episode():
 def test_online_acts_on_the_prior_for_two_episodes_and_reports_the_third():
     result, rounds = play("online", FULL, episodes=3, prior_episodes=2, repeats=1)
     assert behind(rounds) == [{}, {}, {"agent": 40}]
-    np.testing.assert_array_equal(result.context_transitions, 40)
+    np.testing.assert_array_equal(result.curve_context[..., -1], 40)
     np.testing.assert_array_equal(result.interaction_steps, 60)
     np.testing.assert_allclose(result.returns, 20 * 0.04, rtol=1e-5)
-    np.testing.assert_allclose(result.first_returns, 0)
 
 
 def test_online_with_four_episodes_infers_from_three():
     result, rounds = play("online", FULL, episodes=4, prior_episodes=2, repeats=1)
     assert behind(rounds) == [{}, {}, {"agent": 40}, {"agent": 60}]
-    np.testing.assert_array_equal(result.context_transitions, 60)
+    np.testing.assert_array_equal(result.curve_context[..., -1], 60)
 
 
 def test_offline_with_four_episodes_ends_on_four_horizons():
     result, _ = play("offline", FULL, episodes=4, prior_episodes=2, repeats=1)
-    np.testing.assert_array_equal(result.context_transitions, 80)
+    np.testing.assert_array_equal(result.curve_context[..., -1], 80)
 
 
 def test_non_prior_explores_at_random_for_half_of_the_evaluation():
@@ -152,7 +150,7 @@ def test_non_prior_explores_at_random_for_half_of_the_evaluation():
     # two blocks, 1.5 + 0.5 horizons; the third block is played and not used.
     result, rounds = play("non-prior", FULL, episodes=3, prior_episodes=2, repeats=1)
     assert behind(rounds) == [{}, {}, {"random": 30, "policy": 10}]
-    np.testing.assert_array_equal(result.context_transitions, 40)
+    np.testing.assert_array_equal(result.curve_context[..., -1], 40)
     np.testing.assert_array_equal(result.interaction_steps, 120)
     np.testing.assert_allclose(result.returns, 20 * 0.04, rtol=1e-5)
 
@@ -172,7 +170,6 @@ def test_online_counts_steps_and_not_episodes():
     result, rounds = play("online", {0: 7}, episodes=3, prior_episodes=2, repeats=1)
     counts = [told(z[0])["agent"] for z in rounds]
     assert counts == [0, 0, 0, 0, 0, 0, 42, 49, 56]
-    assert result.context_transitions == 56
     # They begin at 0, 7, 14 | 21, 28, 35 | 42, 49, 56: the last of each horizon makes the curve.
     assert result.curve_context.tolist() == [[[0, 0, 56]]]
     np.testing.assert_allclose(result.curve_returns, [[[0, 0, 7 * 0.056]]], rtol=1e-5)
@@ -204,11 +201,9 @@ def test_protocols_are_their_twins_row_by_row(name, horizon, data, episodes):
         twin, interaction = ref.protocol(name, horizon, episodes, prior_episodes, length)
         assert [told(z[row]) for z in rounds[: len(twin)]] == twin
         reported = sum(twin[-1].values())
-        assert result.context_transitions[row, 0] == reported
+        assert result.curve_context[row, 0, -1] == reported
         assert result.interaction_steps[row, 0] == interaction
         np.testing.assert_allclose(result.returns[row, 0], length * reported / 1000, rtol=1e-4)
-        first = sum(twin[0].values())
-        np.testing.assert_allclose(result.first_returns[row, 0], length * first / 1000, rtol=1e-4)
 
 
 # --- rows do not know of each other ---
@@ -272,7 +267,7 @@ def point_robot():
 def test_a_real_agent_is_not_influenced_by_company_either(name, point_robot):
     together, alone = point_robot(name, (0, 7, 21, 33)), point_robot(name, (21,))
     np.testing.assert_allclose(together.returns[2], alone.returns[0], rtol=1e-4)
-    np.testing.assert_array_equal(together.context_transitions[2], alone.context_transitions[0])
+    np.testing.assert_array_equal(together.curve_context[2], alone.curve_context[0])
     # Tasks do differ, and repeats differ where contexts are random.
     assert np.ptp(together.returns) > 0.1
     repeats_differ = (np.abs(np.diff(together.returns, axis=1)) > 1e-6).all()
@@ -313,7 +308,6 @@ def test_a_diverged_simulation_costs_its_own_row_only(name):
     for found, expected in zip(result, intact, strict=True):
         np.testing.assert_array_equal(found[0], expected[0])
     assert np.isnan(result.returns[1]).all()
-    assert np.isnan(result.first_returns[1]).all()
     assert np.isnan(result.curve_returns[1]).all()
 
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ertrl import rng, store
 from ertrl.collection.collect import collect as collect_dataset
@@ -17,7 +17,6 @@ from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
-from ertrl.evaluation.probes import ProbeSettings, probe_agent
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -28,6 +27,9 @@ from ertrl.profiles import (
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, lengthen, train_run
 from ertrl.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from ertrl.evaluation.probes import ProbeSettings
 
 
 def collect(
@@ -180,21 +182,23 @@ def probe(
     *,
     data: str | Path | None = None,
     step: int | None = None,
-    settings: ProbeSettings | None = None,
+    settings: "ProbeSettings | None" = None,
 ) -> dict[str, Any]:
     """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
 
     Probes that are already there with the same settings are returned as they are.
     """
+    from ertrl.evaluation import probes  # scikit-learn takes a second
+
     run = Run.of(run)
     step = run.latest_checkpoint() if step is None else step
-    settings = settings or ProbeSettings()
+    settings = settings or probes.ProbeSettings()
     if step in run.probe_steps():
         known = run.probes(step)
         if known["settings"] == to_json(settings):
             return known
     dataset, agent = run.open_dataset(data), load_agent(run, step)
-    result = probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
+    result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
     store.write_json(run.probes_path(step), result)
     return result
 

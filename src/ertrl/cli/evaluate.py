@@ -32,12 +32,15 @@ def run(
         raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api
     from ertrl.evaluation import missing_repeats, summarise
-    from ertrl.evaluation.probes import ProbeSettings
     from ertrl.training import open_runs
 
-    most = ProbeSettings().projected
-    settings = ProbeSettings(probe_transitions, projected=min(most, probe_transitions))
-    settings.validate()
+    settings = None
+    if probes:
+        from ertrl.evaluation.probes import ProbeSettings
+
+        most = ProbeSettings().projected
+        settings = ProbeSettings(probe_transitions, projected=min(most, probe_transitions))
+        settings.validate()
     chosen = (*protocol, "idaq") if adapt == "idaq" else protocol
     opened = open_runs(runs)
     values = []

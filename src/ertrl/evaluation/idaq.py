@@ -8,7 +8,7 @@ ends with the representation that scored best. Half of the evaluation goes into 
 
 import numpy as np
 
-from ertrl.evaluation.protocols import Trial
+from ertrl.evaluation.protocols import Trial, training_codes
 
 CANDIDATES = 5
 """Training tasks looked at per exploration episode; the one least like those tried is taken."""
@@ -20,7 +20,7 @@ protocols have. The evaluation records how many steps it took."""
 def idaq(trial: Trial) -> None:
     """Contexts from the agent's best own episodes, starting with training tasks' z."""
     trial.prolong(EPISODES)
-    known = trial.training_codes()
+    known = training_codes(trial.agent, trial.dataset, trial.seed)
     exploration = trial.budget // 2
     n = len(trial.rows)
     tried: list[list[int]] = [[] for _ in range(n)]

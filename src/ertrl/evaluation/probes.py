@@ -6,10 +6,22 @@
 - Projection: z of single transitions of a few tasks in the plane, by PCA and by t-SNE.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.manifold import TSNE
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from threadpoolctl import threadpool_limits
 
 from ertrl import rng
 from ertrl.config import to_json
@@ -62,8 +74,6 @@ def probe_agent(
     agent: Agent, dataset: Dataset, *, step: int, run: str, settings: ProbeSettings | None = None
 ) -> dict[str, Any]:
     """Run all probes; the result is plain JSON."""
-    from threadpoolctl import threadpool_limits
-
     settings = settings or ProbeSettings()
     settings.validate()
     # Several threads make sums in another order, and small problems slower.
@@ -89,6 +99,18 @@ def codes_of(agent: Agent, dataset: Dataset, task: int, which: np.ndarray) -> np
     return np.concatenate(found).astype(np.float64)
 
 
+def random_codes(
+    agent: Agent, dataset: Dataset, tasks: Sequence[int], shape: tuple[int, int], purpose: str
+) -> np.ndarray:
+    """Codes [tasks, contexts, Z] of contexts drawn i.i.d.; `shape` is how many, and their size."""
+    codes = []
+    for task in tasks:
+        draw = rng.generator(EVALUATION_SEED, f"probe-{purpose}", task)
+        which = draw.integers(len(dataset.task(task).steps), size=shape)
+        codes.append(codes_of(agent, dataset, task, which))
+    return np.stack(codes)
+
+
 # --- regression ---
 
 
@@ -103,25 +125,14 @@ def regression(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> list[
         "transition": (settings.transitions, 1),
         "context": (settings.contexts, agent.config.sampling.context_size),
     }
+    targets = {"parameters": False} | ({"angle": True} if set(names) <= ANGLES else {})
     found = []
     for context, shape in sizes.items():
-        codes = []
-        for task in tasks:
-            draw = rng.generator(EVALUATION_SEED, f"probe-{context}", task)
-            which = draw.integers(len(dataset.task(task).steps), size=shape)
-            codes.append(codes_of(agent, dataset, task, which))
-        for angular in (False, True) if set(names) <= ANGLES else (False,):
-            for model in ("constant", "linear", "svr"):
-                train, test = regress(np.stack(codes), parameters, model, angular=angular)
-                found.append(
-                    {
-                        "context": context,
-                        "target": "angle" if angular else "parameters",
-                        "model": model,
-                        "train_rmse": train,
-                        "test_rmse": test,
-                    }
-                )
+        codes = random_codes(agent, dataset, tasks, shape, context)
+        for target, model in product(targets, MODELS):
+            train, test = regress(codes, parameters, model, angular=targets[target])
+            errors = {"train_rmse": train, "test_rmse": test}
+            found.append({"context": context, "target": target, "model": model, **errors})
     return found
 
 
@@ -135,39 +146,33 @@ def regress(
     """
     tests = max(1, round(TEST_SHARE * codes.shape[1]))
     goals = np.concatenate([np.cos(parameters), np.sin(parameters)], 1) if angular else parameters
-    halves = []
-    for part in (codes[:, tests:], codes[:, :tests]):
-        repeated = (np.repeat(values, part.shape[1], axis=0) for values in (goals, parameters))
-        halves.append((part.reshape(-1, codes.shape[-1]), *repeated))
-    predict = _fitted(model, halves[0][0], halves[0][1])
-
-    def error(x: np.ndarray, _, truth: np.ndarray) -> float:
-        guess = predict(x)
+    parts = [codes[:, tests:], codes[:, :tests]]
+    learned = parts[0].reshape(-1, codes.shape[-1])
+    fitted = MODELS[model]().fit(learned, np.repeat(goals, parts[0].shape[1], axis=0))
+    errors = []
+    for part in parts:
+        guess = fitted.predict(part.reshape(-1, codes.shape[-1])).reshape(-1, goals.shape[1])
+        truth = np.repeat(parameters, part.shape[1], axis=0)
         if angular:
             guess = np.arctan2(guess[:, 1:], guess[:, :1])
-            off = np.angle(np.exp(1j * (guess - truth)))
-        else:
-            off = guess - truth
-        return float(np.sqrt(np.square(off).mean()))
-
-    return error(*halves[0]), error(*halves[1])
+        off = np.angle(np.exp(1j * (guess - truth))) if angular else guess - truth
+        errors.append(float(np.sqrt(np.square(off).mean())))
+    return errors[0], errors[1]
 
 
-def _fitted(model: str, x: np.ndarray, y: np.ndarray):
-    if model == "constant":
-        mean = y.mean(axis=0)
-        return lambda new: np.tile(mean, (len(new), 1))
-    if model == "linear":
-        from sklearn.linear_model import LinearRegression
-
-        return LinearRegression().fit(x, y).predict
-    from sklearn.svm import SVR
-
+def _support_vectors() -> Any:
     # On the targets' own scale: the tube of width 0.1 would swallow families whose parameters
     # differ by less.
-    middle, scale = y.mean(axis=0), np.maximum(y.std(axis=0), 1e-12)
-    machines = [SVR(cache_size=500).fit(x, column) for column in ((y - middle) / scale).T]
-    return lambda new: middle + scale * np.stack([m.predict(new) for m in machines], axis=1)
+    machines = MultiOutputRegressor(SVR(cache_size=500))
+    return TransformedTargetRegressor(machines, transformer=StandardScaler())
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "constant": DummyRegressor,
+    "linear": LinearRegression,
+    "svr": _support_vectors,
+}
+"""From z to parameters; the first says the same of all."""
 
 
 # --- leak ---
@@ -202,18 +207,16 @@ def leak(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[str, A
         raw = np.concatenate([s.mean(1), a.mean(1), r.mean(1)[:, None]], axis=1)
         scores[task] = tell_apart(codes), tell_apart(raw.reshape(*which.shape[:3], -1))
         every.append(codes)
+
+    def mean(group: str, which: int) -> float:
+        return float(np.mean([scores[task][which] for task in dataset.group(group)]))
+
     return {
         "checkpoints": len(every[0]),
         "context_size": size,
         "chance": 1 / len(every[0]),
-        "accuracy": {
-            group: float(np.mean([scores[t][0] for t in tasks]))
-            for group, tasks in dataset.groups.items()
-        },
-        "raw_accuracy": {
-            group: float(np.mean([scores[t][1] for t in tasks]))
-            for group, tasks in dataset.groups.items()
-        },
+        "accuracy": {group: mean(group, 0) for group in dataset.groups},
+        "raw_accuracy": {group: mean(group, 1) for group in dataset.groups},
         "variance": variance_shares(np.stack([c.reshape(len(c), -1, c.shape[-1]) for c in every])),
     }
 
@@ -231,17 +234,13 @@ def tell_apart(features: np.ndarray) -> float:
 
     Each half is predicted by a model of the other one.
     """
-    from sklearn.linear_model import LogisticRegression
-
     classes, _, samples, width = features.shape
     label = np.repeat(np.arange(classes), samples)
     halves = [features[:, i].reshape(-1, width).astype(np.float64) for i in (0, 1)]
     right = []
     for learned, tested in (halves, halves[::-1]):
-        middle, scale = learned.mean(axis=0), learned.std(axis=0)
-        scale = np.where(scale > 1e-9, scale, 1.0)
-        model = LogisticRegression(max_iter=2000, tol=1e-3).fit((learned - middle) / scale, label)
-        right.append((model.predict((tested - middle) / scale) == label).mean())
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, tol=1e-3))
+        right.append(model.fit(learned, label).score(tested, label))
     return float(np.mean(right))
 
 
@@ -270,20 +269,14 @@ def variance_shares(codes: np.ndarray) -> dict[str, float]:
 
 def projection(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[str, Any]:
     """Single transitions of the paper's selection of tasks, in the plane."""
-    from sklearn.manifold import TSNE
-
     tasks = [
         dataset.group(group)[place]
         for group, places in PROJECTED.items()
         for place in places
         if place < len(dataset.group(group))
     ] or list(dataset.tasks)[:8]
-    codes = []
-    for task in tasks:
-        draw = rng.generator(EVALUATION_SEED, "probe-projection", task)
-        which = draw.integers(len(dataset.task(task).steps), size=(settings.projected, 1))
-        codes.append(codes_of(agent, dataset, task, which))
-    points = np.concatenate(codes)
+    codes = random_codes(agent, dataset, tasks, (settings.projected, 1), "projection")
+    points = codes.reshape(-1, codes.shape[-1])
     embedded = TSNE(
         init="pca", perplexity=min(30.0, len(points) / 4), random_state=EVALUATION_SEED
     ).fit_transform(points)
@@ -302,11 +295,6 @@ def projection(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[
 
 def principal_plane(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Centre, two axes [2, Z] and the share of variance of each, from points [N, Z]."""
-    centre = codes.mean(axis=0)
-    _, singular, axes = np.linalg.svd(codes - centre, full_matrices=False)
-    axes = axes[:2]
-    # A singular vector's sign is arbitrary; fix it, so that equal data give equal pictures.
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
-    axes = axes * np.where(largest < 0, -1.0, 1.0)
-    total = max(float((singular**2).sum()), 1e-12)
-    return centre, axes, singular[:2] ** 2 / total
+    with np.errstate(invalid="ignore"):  # points that are all the same have no variance to share
+        plane = PCA(2, svd_solver="full").fit(codes)
+    return plane.mean_, plane.components_, np.nan_to_num(plane.explained_variance_ratio_)

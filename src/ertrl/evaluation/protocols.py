@@ -54,10 +54,6 @@ class ProtocolResult(NamedTuple):
 
     returns: np.ndarray
     """Undiscounted return of the last evaluation episode."""
-    first_returns: np.ndarray
-    """Return of the first evaluation episode: before adaptation, where the protocol has one."""
-    context_transitions: np.ndarray
-    """Transitions behind the z of the reported episode."""
     interaction_steps: np.ndarray
     """Environment steps taken in the task, evaluation included."""
     curve_returns: np.ndarray
@@ -100,7 +96,6 @@ class Trial:
         self.failed = np.zeros(len(self.rows), bool)
         self.behind_z = np.zeros(len(self.rows), int)
         self._z_used = self.z.copy()
-        self._first = np.full(len(self.rows), np.nan)
         self.prolong(config.episodes)
         self._name, self.seed, self._round = name, seed, 0
 
@@ -123,10 +118,6 @@ class Trial:
     def seeds(self, purpose: str) -> list[int]:
         """A reset seed per row."""
         return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
-
-    def training_codes(self) -> np.ndarray:
-        """The z of each training task."""
-        return training_codes(self.agent, self.dataset, self.seed)
 
     def infer(self, rows: np.ndarray) -> None:
         """Replace the z of these rows by what their contexts say."""
@@ -153,7 +144,6 @@ class Trial:
         self._curve_returns[point] = returns[rows]
         self._curve_context[point] = self.behind_z[rows]
         self._z_used[rows] = self.z[rows]
-        self._first = np.where(np.isnan(self._first), returns, self._first)
         self.steps[rows] += episodes.length[rows]
         self._round += 1
         return episodes
@@ -201,11 +191,8 @@ class Trial:
         """What was measured."""
         shape = (-1, self.config.repeats)
         curve = np.where(self.failed[:, None], np.nan, self._curve_returns)
-        first = np.where(self.failed, np.nan, self._first)
         return ProtocolResult(
             returns=curve[:, -1].reshape(shape),
-            first_returns=first.reshape(shape),
-            context_transitions=self._curve_context[:, -1].reshape(shape),
             interaction_steps=(self.steps + self.explored).reshape(shape),
             curve_returns=curve.reshape(*shape, self.episodes),
             curve_context=self._curve_context.reshape(*shape, self.episodes),

@@ -122,9 +122,7 @@ class _Trainee:
         result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)
         scores = summarise(run.add_evaluation(result))
         self._note_down("evaluation", scores)
-        run.save(
-            self.state, self.log
-        )  # once more: the checkpoint vouches for the log up to this line
+        run.save(self.state, self.log)  # once more: it vouches for the log up to this line
         self.note = ", ".join(
             f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
         )
