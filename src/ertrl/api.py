@@ -25,7 +25,7 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, lengthen, train_run
+from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def start(
     sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
+    check_sinks(sinks)
     run = Run.create(out, dataset, method, learner, config, profile)
     return train_run(run, dataset, progress, sinks)
 

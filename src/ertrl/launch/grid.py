@@ -14,7 +14,7 @@ from ertrl.errors import ConfigError
 from ertrl.launch.processes import Job, run_jobs
 from ertrl.profiles import train_config
 from ertrl.progress import ProgressStyle
-from ertrl.training import Run, SinkName, train_together
+from ertrl.training import Run, SinkName, check_sinks, train_together
 from ertrl.training.config import TrainConfig
 
 
@@ -39,6 +39,7 @@ def train_seeds(
     """
     if len(set(seeds)) < len(seeds) or not seeds:
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
+    check_sinks(sinks)
     runs = [
         Run.create(out, dataset, method, learner, replace(config, seed=seed), profile)
         for seed in seeds

@@ -3,7 +3,7 @@
 from ertrl.training.lengthen import lengthen
 from ertrl.training.loop import train_run, train_together
 from ertrl.training.run import Run, Runs, open_runs
-from ertrl.training.sinks import SinkName
+from ertrl.training.sinks import SinkName, check_sinks
 from ertrl.training.update import TrainState
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Runs",
     "SinkName",
     "TrainState",
+    "check_sinks",
     "lengthen",
     "open_runs",
     "train_run",
