@@ -6,9 +6,11 @@ import numpy as np
 
 from ertrl import store
 from ertrl.config import replace_from_json, to_json
+from ertrl.data import Dataset
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.training.config import TrainConfig
+from toys import write_dataset
 
 TASKS = list(range(8))
 GROUPS = {"train": [0, 1, 2, 3], "test-id": [4, 5], "test-ood": [6, 7]}
@@ -40,6 +42,7 @@ def fake_run(
     groups: dict | None = None,
     name: str | None = None,
     profile: str = "test",
+    variant: str = "",
     dataset_path: Path | None = None,
 ) -> Path:
     """Write one run; `scores` gives the normalised return per protocol, the same on all tasks.
@@ -62,6 +65,7 @@ def fake_run(
             "config": to_json(config),
             "dataset_path": str(dataset_path or root / "no-such-dataset"),
             "profile": profile,
+            "variant": variant,
             "provenance": PROVENANCE,
         },
     )
@@ -147,4 +151,47 @@ def two_by_three(root: Path, family: str = "point-robot") -> list[Path]:
         focal = {"offline": 91.0 - seed, "online": 20.0 - seed, "non-prior": 60.5 - seed}
         runs.append(fake_run(root, "er-trl", seed, scores=er_trl, family=family))
         runs.append(fake_run(root, "focal", seed, scores=focal, family=family))
+    return runs
+
+
+def pair(root: Path, family: str, gain: float, seeds: int = 2) -> list[Path]:
+    """ER-TRL and FOCAL, so far apart."""
+    runs = []
+    for seed in range(seeds):
+        better = {p: 50.0 + gain + seed for p in ("offline", "online")}
+        runs.append(fake_run(root, "er-trl", seed, family=family, scores=better))
+        plain = {p: 50.0 + 2 * seed for p in ("offline", "online")}
+        runs.append(fake_run(root, "focal", seed, family=family, scores=plain))
+    return runs
+
+
+def lose(path, protocol, task, repeats=(0,), step=2000):
+    """Make repeats of a task missing, as a diverged simulation does."""
+    file = path / "evaluations" / f"{step:08d}.json"
+    content = store.read_json(file)
+    for repeat in repeats:
+        content["protocols"][protocol]["returns"][task][repeat] = None
+    store.write_json(file, content)
+
+
+def styled(root: Path) -> list[Path]:
+    """ER-TRL and FOCAL on two datasets of one family, the second with a style."""
+    runs = []
+    for style, gain in ((0.0, 1.0), (2.0, 9.0)):
+        place = root / f"data-{style}"
+        write_dataset(place, tasks=4 if style else 3)
+        manifest = store.read_json(place / "manifest.json")
+        manifest["collector"] |= {"config": {"style": style}}
+        store.write_json(place / "manifest.json", manifest)
+        content = Dataset(place).fingerprint
+        for method, score in (("er-trl", 50.0 + gain), ("focal", 50.0)):
+            runs.append(
+                fake_run(
+                    *(root, method),
+                    name=f"{method}-{style}",
+                    scores={"online": score},
+                    dataset=content,
+                    dataset_path=place,
+                )
+            )
     return runs

@@ -18,7 +18,7 @@ from ertrl.envs import GROUPS, rollout
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.learners import get_learner
 from ertrl.profiles import collect_config, train_config
-from ertrl.reporting.paper import paper_results
+from ertrl.reporting.read.paper import paper_results
 from ertrl.training import Run
 from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key

@@ -1,3 +1,7 @@
+"""Drawing and writing: tables, figures, and one page that holds them all."""
+
+import csv
+import io
 import json
 import re
 import shutil
@@ -6,19 +10,23 @@ from html.parser import HTMLParser
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
 
-from ertrl.errors import ReportError
-from ertrl.evaluation.probes import principal_plane
-from ertrl.reporting import report
-from ertrl.reporting.replay import (
-    LATENT_CONTEXTS,
-    adaptation,
-    agent_of,
-    latent_shift,
-)
-from ertrl.reporting.report import compose
-from ertrl.reporting.taskaxis import task_axis
-from fake_runs import fake_run, two_by_three
+from ertrl import store
+from ertrl.evaluation import PROTOCOLS
+from ertrl.reporting import print_summary, report
+from ertrl.reporting.compose import compose
+from ertrl.reporting.draw import Picture
+from ertrl.reporting.draw.returns import adaptation_curves
+from ertrl.reporting.measure.comparison import returns_table
+from ertrl.reporting.read.agents import LATENT_CONTEXTS, adaptation, agent_of
+from ertrl.reporting.read.dataset import read_material
+from ertrl.reporting.read.runs import read_runs
+from ertrl.reporting.write import tables, words
+from ertrl.reporting.write.numbers import raw_numbers
+from ertrl.reporting.write.page import render
+from fake_runs import GROUPS, TASKS, enrich, fake_run, lose, two_by_three
 
 VOID = {"meta", "br", "hr", "img"}
 
@@ -62,8 +70,9 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    root = tmp_path_factory.mktemp("runs")
-    return report(two_by_three(root), tmp_path_factory.mktemp("out"))
+    """A report of two methods, three seeds, with everything that needs no dataset."""
+    runs = [enrich(run) for run in two_by_three(tmp_path_factory.mktemp("runs"))]
+    return report(runs, tmp_path_factory.mktemp("out"))
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +80,29 @@ def page(made):
     return Page(made.read_text())
 
 
+@pytest.fixture
+def sketched(monkeypatch):
+    """Reports with blank figures, for tests that look at words."""
+
+    def draw(family, material):
+        kinds = ("curves", "shift", "profiles", "tasks", "adaptation", "probes")
+        return {kind: Picture(f"sketch-{kind}", Figure((1, 1))) for kind in kinds}
+
+    monkeypatch.setattr("ertrl.reporting.compose.draw_family", draw)
+
+
+def table_of(runs):
+    return returns_table(read_runs(runs).families[0])
+
+
+# --- the folder ---
+
+
 def test_the_folder_is_complete(made):
     names = {str(p.relative_to(made.parent)) for p in made.parent.rglob("*") if p.is_file()}
     figures = {
         f"figures/point-robot-{kind}.{end}"
-        for kind in ("curves", "shift", "tasks", "profiles")
+        for kind in ("curves", "shift", "tasks", "profiles", "adaptation", "probes")
         for end in ("png", "pdf")
     }
     tables = {f"tables/{t}" for t in ("summary.md", "summary.tex", "summary.csv", "benefit.md")}
@@ -103,20 +130,20 @@ def test_ids_are_unique_and_every_reference_leads_somewhere(made, page):
 
 
 def test_the_page_says_what_it_should(page):
-    for words in (
-        "zero action",
-        "random",
-        "expert",
-        "81.0",
-        "± 2.5",
-        "offline context",
-        "Holm",
+    for said in (
+        *("zero action", "random", "expert", "81.0", "± 2.5", "offline context", "Holm"),
         "The dataset of point-robot is not where it was",
         "point-robot-er-trl-td3bc-s0",
         "ertrl report",
+        "here there are 0",  # families with a distance between behaviour policies
+        "a dose-response curve needs one family",
     ):
-        assert words in page.text, words
+        assert said in page.text, said
     assert "Beside the paper" not in page.text
+    assert "95.0" in page.text[page.text.index("z from expert data") :]
+    probes = page.text[page.text.index("Does z tell the task?") :]
+    for said in ("0.250", "0.200", "0.500", "31%", "71%", "10%", "30%"):
+        assert said in probes, said
 
 
 def test_figures_follow_the_colour_scheme(made):
@@ -131,7 +158,8 @@ def test_figures_follow_the_colour_scheme(made):
 
 def test_the_same_runs_give_the_same_bytes(made, tmp_path):
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
-        again = report(two_by_three(tmp_path / "elsewhere"), tmp_path / "out")
+        runs = [enrich(run) for run in two_by_three(tmp_path / "elsewhere")]
+        again = report(runs, tmp_path / "out")
     for file in made.parent.rglob("*"):
         if file.is_file() and file.name != "results.json":
             assert (again.parent / file.relative_to(made.parent)).read_bytes() == file.read_bytes()
@@ -152,114 +180,167 @@ def test_results_json_holds_every_seed(made):
     assert online["returns"]["per_task"] == pytest.approx([-25 + 20 * 0.81] * 8)
 
 
+def test_what_diverged_is_null_in_results_json(tmp_path):
+    runs = two_by_three(tmp_path)
+    lose(runs[0], "offline", task=5, repeats=(0, 1))
+    found = raw_numbers(read_runs(runs))["families"]["point-robot"]["variants"][0]["runs"][0]
+    assert found["protocols"]["offline"]["normalised"]["per_task"][5] is None
+    assert found["missing_repeats"] == {"offline": 2}
+
+
+# --- what is on the page ---
+
+
+@pytest.mark.usefixtures("sketched")
 def test_malicious_names_are_text(tmp_path):
     evil = "<img src=x onerror=alert(1)>\"&'"
     bad = '"><script>alert(2)</script>'
     run = fake_run(tmp_path, name=evil, profile=bad, scores={"offline": 50.0})
-    parsed = Page(compose([run]).html)
+    parsed = Page(render(compose([run])))
     assert "img" not in parsed.tags
     assert parsed.tags.count("script") == 1
     assert evil in parsed.text
     assert bad in parsed.text
 
 
-def test_a_family_name_cannot_leave_the_folder(tmp_path):
-    scores = {"offline": 50.0}
-    run = fake_run(tmp_path, family="../../<b>evil</b>", name="run", scores=scores)
-    made = report([run], tmp_path / "out")
+def test_a_family_name_cannot_leave_the_folder_nor_break_a_figure(tmp_path):
+    scores, name = {"offline": 50.0}, "../../<b>$evil_$</b>"
+    made = report([fake_run(tmp_path, family=name, name="run", scores=scores)], tmp_path / "out")
     written = {p.name for p in (made.parent / "figures").iterdir()}
     assert "b-evil-b-curves.png" in written
     assert not list(tmp_path.parent.glob("*evil*"))
     assert "b" not in Page(made.read_text()).tags
 
 
+@pytest.mark.usefixtures("sketched")
 def test_missing_cells_are_shown_as_missing(tmp_path):
     runs = [fake_run(tmp_path, "er-trl"), fake_run(tmp_path, "focal", scores={"offline": 70.0})]
-    html = compose(runs).html
+    lose(runs[0], "offline", task=5, repeats=(0, 1))
+    html = render(compose(runs))
     assert html.count('title="not measured"') == 12  # 6 cells, normalised and not
-    assert "nan" not in Page(html).text.lower().split()
+    text = Page(html).text
+    assert "nan" not in text.lower().split()
+    assert "Not measured yet: ertrl evaluate RUN --probes" in text
 
 
-def test_the_papers_numbers_stand_beside_ours_where_it_has_them(tmp_path):
+@pytest.mark.usefixtures("sketched")
+def test_several_families_get_an_overview_and_the_papers_numbers_a_place(tmp_path):
     runs = two_by_three(tmp_path, family="cheetah-vel")
-    text = Page(compose(runs).html).text
-    assert "Beside the paper" in text
-    assert "96.4 ± 0.2" in text
-    assert "\N{MINUS SIGN}5.4" in text  # 91.0 against 96.36
-
-
-def test_several_families_get_an_overview(tmp_path):
-    runs = two_by_three(tmp_path)
+    enrich(runs[0])
     runs.append(fake_run(tmp_path, "er-trl", 0, family="ant-dir"))
-    text = Page(compose(runs).html).text
+    text = Page(render(compose(runs))).text
     overview = text[text.index("All families") : text.index("Interquartile mean")]
     assert overview.count("\N{EM DASH}") == 9  # FOCAL was not measured on ant-dir
     assert "2 families, 2 methods" in text
+    assert "96.4 ± 0.2" in text[text.index("Beside the paper") :]
+    assert "\N{MINUS SIGN}5.4" in text  # 91.0 against 96.36
+    assert "SVR column is the error on the transitions that the SVR was trained on" in text
+    assert "Not measured: ER-TRL, seed 1; ER-TRL, seed 2; FOCAL" in text
 
 
-# --- the arithmetic of pictures ---
+@pytest.mark.usefixtures("sketched")
+def test_every_protocol_is_explained(tmp_path):
+    run = fake_run(tmp_path, scores=dict.fromkeys(PROTOCOLS, 50.0))
+    html = render(compose(run))
+    terms = html[html.index('<dl class="protocols">') :].split("</dl>")[0]
+    lines = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", terms, re.DOTALL))
+    assert lines.keys() == PROTOCOLS.keys()
+    assert all(len(line) > 80 for line in lines.values())
+    assert "Episode 10 counts" in lines["idaq"]
+    assert "Episode 3 counts" in lines["online"]
 
 
-def test_angles_are_cut_open_opposite_to_the_training_tasks():
-    angles = np.radians([0, 90, 180, -45, 225])
-    parameters = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    axis = task_axis(("goal_x", "goal_y"), parameters, np.arange(3))
-    assert axis.label == "goal angle (degrees)"
-    assert axis.values == pytest.approx([0, 90, 180, -45, 225])
-    assert not axis.circular
+# --- tables ---
 
 
-def test_directions_all_around_are_circular():
-    angles = np.radians(np.arange(0, 360, 10))
-    parameters = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    axis = task_axis(("drift_x", "drift_y"), parameters, np.arange(36))
-    assert axis.circular
-    assert (axis.values.min(), axis.values.max()) == pytest.approx((0, 350), abs=1e-6)
+def test_one_seed_shows_no_uncertainty(tmp_path):
+    text = tables.markdown(table_of([fake_run(tmp_path)]))
+    line = next(line for line in text.splitlines() if line.startswith("| ER-TRL"))
+    assert "±" not in line
+    assert "| 1 |" in line
 
 
-def test_one_parameter_is_its_own_axis():
-    axis = task_axis(("mass_factor",), np.array([[0.5], [2.0]]), np.arange(2))
-    assert (axis.label, axis.values.tolist()) == ("mass factor", [0.5, 2.0])
+def test_tables_show_what_is_missing(tmp_path):
+    late = fake_run(tmp_path, "er-trl", 1, steps=(1000,))
+    focal = fake_run(tmp_path, "focal", scores={"offline": 70.0})
+    table = table_of([fake_run(tmp_path, "er-trl"), late, focal])
+    for text in (tables.markdown(table), tables.latex(table)):
+        line = next(line for line in text.splitlines() if "FOCAL" in line)
+        assert line.count(words.MISSING) + line.count("--") == 6
+        assert "(n=1)" in next(line for line in text.splitlines() if "ER-TRL" in line)
+        assert "nan" not in text
 
 
-def test_principal_plane_finds_the_plane():
-    draw = np.random.default_rng(0)
-    points = draw.normal(size=(200, 2)) * [5, 2] @ np.eye(4)[[1, 3]] + 7
-    centre, axes, share = principal_plane(points)
-    assert centre == pytest.approx(points.mean(axis=0))
-    assert np.abs(axes) == pytest.approx(np.eye(4)[[1, 3]], abs=0.1)
-    assert (axes.max(axis=1) > 0.9).all()
-    assert share.sum() == pytest.approx(1.0)
+def test_latex_and_markdown_escape(tmp_path):
+    assert tables.latex_escape(r"a_b & 5% \x") == r"a\_b \& 5\% \textbackslash{}x"
+    table = table_of(two_by_three(tmp_path))
+    text = tables.latex(table)
+    rows = [
+        line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line
+    ]
+    assert all(line.count("&") == 10 for line in rows)
+    assert r"\underline{\mathbf{81.0}}" in text
+    assert len({line.count("|") for line in tables.markdown(table).splitlines()[:7]}) == 1
 
 
-def test_latent_shift_by_hand():
-    offline = np.array([[[1.0, 0.0]], [[-1.0, 0.0]]])  # two tasks, spread 1
-    online = np.array([[[1.0, 2.0], [1.0, 1.0]], [[-1.0, 0.0], [-1.0, 0.0]]])
-    assert latent_shift(offline, online) == pytest.approx([1.5, 0.0])
-    assert latent_shift(offline, offline).tolist() == [0.0, 0.0]
+def test_csv_has_a_line_per_seed_and_cell(tmp_path):
+    lines = list(csv.DictReader(io.StringIO(tables.csv_table(read_runs(two_by_three(tmp_path))))))
+    assert len(lines) == 2 * 3 * 9
+    assert float(lines[0]["normalised_return"]) == pytest.approx(90.0)
+    assert float(lines[0]["return"]) == pytest.approx(-7.0)
+
+
+def test_the_terminal_table_fits_eighty_columns(tmp_path):
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    print_summary(two_by_three(tmp_path), console=console)
+    text = console.file.getvalue()
+    for word in ("ER-TRL", "FOCAL", "n=3", "81.0 ± 2.5", "expert", "random", "zero"):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+# --- figures ---
+
+
+def test_context_below_a_curve_is_that_of_its_tasks_and_all_methods(tmp_path):
+    for method, size in (("er-trl", 1.0), ("focal", 3.0)):
+        path = enrich(fake_run(tmp_path, method))
+        file = path / "evaluations" / "00002000.json"
+        content = store.read_json(file)
+        for measured in content["protocols"].values():
+            counts = np.broadcast_to([20.0, 40.0, 60.0], (len(TASKS), 2, 3)).copy() * size
+            counts[GROUPS["test-ood"]] *= 10
+            measured["curve_context"] = counts.tolist()
+        store.write_json(file, content)
+    family = read_runs(tmp_path).families[0]
+    figure = adaptation_curves(family)
+    for panel in figure.axes:
+        ends = panel.get_xticklabels()[-1].get_text()
+        assert ends == ("3\n1,200" if "Out of" in panel.get_title() else "3\n120")
 
 
 # --- with a dataset and an agent, both as small as they come ---
 
 
-def test_data_of_no_run_is_refused(tmp_path, tiny_dataset):
-    with pytest.raises(ReportError, match="is not the dataset of any of these runs"):
-        compose([fake_run(tmp_path)], data=tiny_dataset.path)
-
-
 def test_pictures_of_replayed_agents(tmp_path, tiny_run, tiny_dataset):
-    one = compose([tiny_run])
-    text = Page(one.html).text
-    assert len(one.html) < 1_000_000
+    html = render(compose([tiny_run]))
+    text = Page(html).text
+    assert len(html) < 1_000_000
     for title in ("Adaptation", "Latent space", "Behaviour data", "shift of z"):
         assert title in text
-    points = json.loads(re.search(r'<script type="application/json">(.*?)</script>', one.html)[1])
+    points = json.loads(re.search(r'<script type="application/json">(.*?)</script>', html)[1])
     assert [task["task"] for task in points["tasks"]] == list(range(40))
     assert np.shape(points["runs"][0]["offline"]) == (40, LATENT_CONTEXTS, 2)
     assert np.shape(points["runs"][0]["online"]) == (40, 2)
+
+
+def test_a_dataset_that_has_moved_is_taken_from_its_new_place(tmp_path, tiny_run, tiny_dataset):
+    results = read_runs(tiny_run)
     copy = shutil.copytree(tiny_dataset.path, tmp_path / "moved")
-    again = compose([tiny_run.path], data=copy)
-    assert again.html == one.html
+    (here,), (there,) = read_material(results, []), read_material(results, [copy])
+    assert there.dataset.path == copy
+    (one,), (other,) = here.watched.values(), there.watched.values()
+    np.testing.assert_array_equal(one[0].codes, other[0].codes)
 
 
 def test_the_replay_is_the_evaluation(tiny_run, tiny_dataset):

@@ -21,7 +21,6 @@ from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
     family_options,
-    profile_label,
     train_config,
 )
 from ertrl.progress import ProgressStyle
@@ -105,9 +104,9 @@ def train(
     if seed is not None and chosen.setdefault("seed", seed) != seed:
         raise ConfigError(f"seed is {seed} and settings say {chosen['seed']}; give one of them")
     config = replace_from_json(config, chosen)
-    label = profile_label(profile, variant)
+    origin = {"profile": profile, "variant": variant}
     return start(
-        method, learner, config, dataset, profile=label, out=out, progress=progress, sinks=sinks
+        method, learner, config, dataset, **origin, out=out, progress=progress, sinks=sinks
     )
 
 
@@ -118,13 +117,14 @@ def start(
     dataset: Dataset,
     *,
     profile: str = "custom",
+    variant: str = "",
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
     sinks: Sequence[SinkName] = (),
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
     check_sinks(sinks)
-    run = Run.create(out, dataset, method, learner, config, profile)
+    run = Run.create(out, dataset, method, learner, config, profile, variant)
     return train_run(run, dataset, progress, sinks)
 
 

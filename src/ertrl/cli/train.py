@@ -97,7 +97,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
     from ertrl.launch import parse_seeds, train_seeds
     from ertrl.learners import get_learner
     from ertrl.methods import get_method, methods
-    from ertrl.profiles import profile_label, train_config
+    from ertrl.profiles import train_config
 
     if method not in methods() and (Path(method).exists() or Path(method).name != method):
         raise ConfigError(f"{method} is neither a method nor a run: it has no config.json")
@@ -124,7 +124,8 @@ def _start(method: str, argv: Sequence[str]) -> None:
     command = parse(Start[kinds], f"train {method}", argv[1:], default=default)  # ty: ignore
     assert dataset is not None  # without one, it was help that was asked for
     options = {
-        "profile": profile_label(profile, variant),
+        "profile": profile,
+        "variant": variant,
         "out": command.out,
         "progress": command.progress,
         "sinks": command.sink,

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ertrl import store
+from ertrl.colours import COLOURS
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset
 from ertrl.data.info import REFERENCES, describe, facts
-from ertrl.envs import GROUP_TITLES
+from ertrl.envs import group_title
 from ertrl.text import markdown_table
 
 CARD, PICTURE = "README.md", "learning-curve.png"
@@ -190,7 +191,7 @@ def _use(summary: dict[str, Any]) -> str:
 
 # --- the picture ---
 
-INK, MUTED, LINE, COLOUR = "#1d2433", "#667089", "#dfe3ea", "#0072b2"
+INK, MUTED, LINE, COLOUR = (COLOURS[name][0] for name in ("ink", "muted", "line", "c0"))
 LOOK: dict[Any, Any] = {
     "axes.edgecolor": MUTED,
     "axes.grid": True,
@@ -222,7 +223,7 @@ def draw(summary: dict[str, Any]) -> bytes:
         panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
         for panel, (name, group) in zip(panels, groups.items(), strict=True):
             _panel(panel, group)
-            panel.set_title(f"{GROUP_TITLES.get(name, name)} ({len(group['tasks'])})")
+            panel.set_title(f"{group_title(name)} ({len(group['tasks'])})")
         panels[0].set_ylabel("return of an episode")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=len(labels))

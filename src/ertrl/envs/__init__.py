@@ -4,7 +4,7 @@ from ertrl.envs.families import family_names, make_family
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
 from ertrl.envs.rollout import anchor_returns, mean_returns, rollout
-from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split
+from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split, group_title
 
 __all__ = [
     "GROUPS",
@@ -18,6 +18,7 @@ __all__ = [
     "anchor_returns",
     "env_id",
     "family_names",
+    "group_title",
     "make_family",
     "mean_returns",
     "rollout",

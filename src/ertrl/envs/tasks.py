@@ -24,6 +24,11 @@ GROUPS = ("train", "test-id", "test-ood")
 """The groups that every split has."""
 
 
+def group_title(group: str) -> str:
+    """What a reader calls a group; logs of others may have groups of their own."""
+    return GROUP_TITLES.get(group, group)
+
+
 @dataclass(frozen=True)
 class Split:
     """Which task indices belong to which group."""

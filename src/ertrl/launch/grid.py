@@ -27,6 +27,7 @@ def train_seeds(
     *,
     how: Literal["auto", "processes", "program"] = "auto",
     profile: str = "custom",
+    variant: str = "",
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
     sinks: Sequence[SinkName] = (),
@@ -41,7 +42,7 @@ def train_seeds(
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
     check_sinks(sinks)
     runs = [
-        Run.create(out, dataset, method, learner, replace(config, seed=seed), profile)
+        Run.create(out, dataset, method, learner, replace(config, seed=seed), profile, variant)
         for seed in seeds
     ]
     if how == "program" or (how == "auto" and jax.default_backend() != "cpu"):

@@ -46,11 +46,6 @@ def variants(profile: str) -> list[str]:
     return [DEFAULT_VARIANT, *get_profile(profile).get("variants", {})]
 
 
-def profile_label(profile: str, variant: str) -> str:
-    """Both names, as a run notes where its configuration comes from."""
-    return profile if variant == DEFAULT_VARIANT else f"{profile} ({variant})"
-
-
 def _layers(profile: str, family: str, variant: str) -> list[dict[str, Any]]:
     """What applies to a family: the general settings, then its own, then the variant's."""
     content = get_profile(profile)

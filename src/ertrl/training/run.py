@@ -71,10 +71,12 @@ class Run:
         learner: str,
         config: TrainConfig,
         profile: str,
+        variant: str = "",
     ) -> "Run":
         """Open the run of this configuration, making its directory if it is new.
 
-        What would stop a new run is found out now, not after hours of training.
+        `profile` and its `variant` are notes of where the configuration comes from. What
+        would stop a new run is found out now, not after hours of training.
         """
         config.validate()
         identity = {
@@ -99,6 +101,7 @@ class Run:
                 **identity,
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
+                "variant": variant,
                 "provenance": provenance(),
             }
             store.write_json(path / "config.json", spec)

@@ -1,0 +1,81 @@
+"""From runs on disk to a folder with everything one wants to show: read, measure, draw, write."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ertrl import store
+from ertrl.reporting.draw import draw_family, draw_gains
+from ertrl.reporting.draw.look import to_bytes
+from ertrl.reporting.measure.comparison import returns_table
+from ertrl.reporting.measure.gain import gains
+from ertrl.reporting.read.dataset import read_material
+from ertrl.reporting.read.runs import read_runs
+from ertrl.reporting.write import tables
+from ertrl.reporting.write.numbers import raw_numbers
+from ertrl.reporting.write.page import render
+from ertrl.reporting.write.sections import FamilyReport, Report
+from ertrl.training import Runs
+
+
+def report(
+    runs: Runs,
+    out: str | Path = "report",
+    data: str | Path | Sequence[str | Path] | None = None,
+) -> Path:
+    """Write report.html, figures, tables and results.json into the folder `out`.
+
+    `runs` are run folders, or folders of runs. `data` names the dataset folders, where they are
+    no longer at the place the runs were trained from. Returns the path of report.html.
+    """
+    out, made = Path(out), compose(runs, data)
+    for pictures in (*(family.pictures for family in made.families), made.pictures):
+        for picture in pictures.values():
+            for kind in ("png", "pdf"):
+                place = out / "figures" / f"{picture.name}.{kind}"
+                store.write_bytes(place, to_bytes(picture.figure, kind))
+    every = [table for f in made.families for table in (f.table, f.unnormalised)]
+    texts = {
+        "tables/summary.md": "\n".join(tables.markdown(table) for table in every),
+        "tables/summary.tex": "\n".join(tables.latex(table) for table in every),
+        "tables/summary.csv": tables.csv_table(made.results),
+        "report.html": render(made),
+    }
+    if made.gains is not None:
+        texts["tables/benefit.md"] = tables.gains_markdown(made.gains)
+    store.write_json(out / "results.json", raw_numbers(made.results, made.gains))
+    for name, content in texts.items():
+        store.write_bytes(out / name, content.encode())
+    return out / "report.html"
+
+
+def compose(runs: Runs, data: str | Path | Sequence[str | Path] | None = None) -> Report:
+    """Read, measure and draw."""
+    folders = [data] if isinstance(data, (str, Path)) else list(data or [])
+    results = read_runs(runs, folders)
+    materials = read_material(results, folders)
+    families = [
+        FamilyReport(
+            results=family,
+            material=material,
+            table=returns_table(family),
+            unnormalised=returns_table(family, normalised=False),
+            pictures=draw_family(family, material),
+        )
+        for family, material in zip(results.families, materials, strict=True)
+    ]
+    found = gains(results, materials)
+    return Report(results, families, found, draw_gains(found))
+
+
+def print_summary(
+    runs: Runs,
+    data: Sequence[str | Path] = (),
+    *,
+    console: Console | None = None,
+) -> None:
+    """Print the table of each family on the terminal; `data` as in `report`."""
+    results = read_runs(runs, data)
+    found = [returns_table(family) for family in results.families]
+    tables.print_tables(results, found, console or Console())

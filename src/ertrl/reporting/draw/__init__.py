@@ -1,0 +1,86 @@
+"""Third room: figures. Which ones a report has, as far as there is something to draw."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from ertrl.reporting.draw import findings, planes, returns
+from ertrl.reporting.draw.look import house_style, settle
+from ertrl.reporting.measure.gain import Gains
+from ertrl.reporting.measure.representation import probes_of
+from ertrl.reporting.read.dataset import Material
+from ertrl.reporting.read.results import FamilyResults
+
+
+class Picture(NamedTuple):
+    """A figure and its place."""
+
+    name: str
+    """File name without extension."""
+    figure: Figure
+
+
+def slug(text: str) -> str:
+    """Letters, digits and hyphens only: safe as a file name and as an id."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "family"
+
+
+def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]:
+    """All figures that this family has the material for, by kind."""
+    with house_style():
+        made = {
+            "curves": returns.learning_curves(family),
+            "shift": returns.context_shift(family),
+            "profiles": returns.performance_profiles(family),
+            "tasks": returns.task_returns(family, material.axis),
+            "adaptation": returns.adaptation_curves(family),
+            **_of_agents(family, material),
+        }
+        probed = probes_of(family)
+        if probed:
+            made["probes"] = findings.probe_bars(family, probed)
+        if material.dataset is not None:
+            first = {v.label: seeds[0]["projection"] for v, seeds in probed}
+            if first:
+                made["projection"] = planes.projections(family, material.axis, first)
+            made["data"] = returns.behaviour_data(family, material.dataset)
+        return _settled(slug(family.label), made)
+
+
+def _of_agents(family: FamilyResults, material: Material) -> dict[str, Figure]:
+    """Figures of the first seed of each variant that has a checkpoint."""
+    label = {v.identity: v.label for v in family.variants}
+    made = {}
+    moving = {
+        label[one]: seeds[0].adapted
+        for one, seeds in material.watched.items()
+        if all(seed.adapted for seed in seeds)
+    }
+    if moving:
+        made["paths"] = planes.paths(family, material, moving)
+    if material.watched:
+        firsts = {label[one]: seeds[0] for one, seeds in material.watched.items()}
+        made["latent"] = planes.latent_space(family, material.axis, firsts)
+    return made
+
+
+def draw_gains(found: Gains | None) -> dict[str, Picture]:
+    """Figures over all families."""
+    made = {}
+    with house_style():
+        if found and len({p.family for p in found.with_distance}) > 1:
+            xlabel = "distance of behaviour policies"
+            made["distance"] = findings.gain_figure(found.with_distance, "distance", xlabel)
+        if found and found.doses:
+            made["dose"] = findings.gain_figure(found.doses, "style", "strength of style")
+        return _settled("benefit", made)
+
+
+def _settled(prefix: str, made: Mapping[str, Figure | None]) -> dict[str, Picture]:
+    return {
+        kind: Picture(f"{prefix}-{kind}", settle(figure))
+        for kind, figure in made.items()
+        if figure is not None
+    }

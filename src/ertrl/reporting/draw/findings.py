@@ -1,0 +1,120 @@
+"""What was found out: what z knows, and when it helps to hide the behaviour policy from it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from ertrl.envs import group_title
+from ertrl.reporting.draw.look import INK, MUTED, colour_of, marker_of, new_figure
+from ertrl.reporting.draw.panels import legend_above, number_axes
+from ertrl.reporting.measure.gain import Point
+from ertrl.reporting.measure.representation import CONTEXTS, MODELS, Probed, targets
+from ertrl.reporting.measure.statistics import pearson
+from ertrl.reporting.read.results import FamilyResults
+
+REACH = 3.0
+"""Panels end at so many times the largest gain: intervals of two seeds know no bounds."""
+
+
+def probe_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
+    """Relative error of predicting the task, and accuracy of predicting the checkpoint."""
+    groups = list(family.groups)
+    measured = any(one.leaks(group) for one in probed for group in groups)
+    figure = new_figure(2.5 + 0.12 * len(probed))
+    axes = figure.subplots(1, 2 if measured else 1, squeeze=False)[0]
+    target = targets(probed)[-1]  # the angle, where there is one
+    ways = [(context, model) for context in CONTEXTS for model in MODELS]
+    for place, one in enumerate(probed):
+        colour = colour_of(one.variant.place)
+        for i, (context, model) in enumerate(ways):
+            constant = one.errors(target, context, "constant")
+            shares = 100 * np.array(one.errors(target, context, model)) / np.array(constant)
+            _bar(axes[0], i, place, len(probed), shares, colour)
+        for i, group in enumerate(groups if measured else []):
+            _bar(axes[1], i, place, len(probed), 100 * np.array(one.leaks(group)), colour)
+    axes[0].axhline(100, color=MUTED, linewidth=0.8)
+    axes[0].set_title(f"Error of predicting the task ({target}), % of a constant's")
+    words = [f"{MODELS[model]},\n{CONTEXTS[context]}" for context, model in ways]
+    axes[0].set_xticks(range(len(ways)), words)
+    if measured:
+        _hold_against(axes[1], groups, probed[0])
+    for panel in axes:
+        panel.tick_params(axis="x", length=0)
+        panel.set_ylim(bottom=0)
+    handles = [Patch(color=colour_of(v.place), label=v.label) for v, _ in probed]
+    legend_above(figure, handles)
+    return figure
+
+
+def _hold_against(panel: Axes, groups: list[str], first: Probed) -> None:
+    """Chance, and what the raw context tells."""
+    chance = 100 * first.seeds[0]["leak"]["chance"]
+    panel.axhline(chance, color=MUTED, linewidth=0.8)
+    beside: dict[str, Any] = {"color": MUTED, "va": "center", "fontsize": 7.5}
+    panel.text(1.0, chance, " chance", transform=panel.get_yaxis_transform(), **beside)
+    for i, group in enumerate(groups):
+        raw = 100 * float(np.mean(first.leaks(group, "raw_accuracy")))
+        panel.plot([i - 0.42, i + 0.42], [raw, raw], color=MUTED, linestyle=(0, (2, 2)))
+        if group == groups[-1]:
+            panel.text(i + 0.46, raw, "raw context", **beside)
+    panel.set_title("Checkpoint of the behaviour policy told from z, %")
+    panel.set_xticks(range(len(groups)), [group_title(g) for g in groups])
+    panel.set_xlim(-0.55, len(groups) - 0.05)
+
+
+def _bar(panel: Axes, i: int, place: int, count: int, seeds: np.ndarray, colour: str) -> None:
+    if not len(seeds):
+        return
+    width = 0.8 / count
+    x = i + (place - (count - 1) / 2) * width
+    panel.bar(x, seeds.mean(), 0.9 * width, color=colour, alpha=0.85, linewidth=0)
+    panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.4, markeredgewidth=0)
+
+
+def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
+    """Gain against the attribute `x` of a point: a row per group, a column per protocol."""
+    groups = list(dict.fromkeys(p.group for p in points))
+    protocols = list(dict.fromkeys(p.protocol for p in points))
+    bases = list(dict.fromkeys(p.base for p in points))
+    figure = new_figure(0.4 + 2.2 * len(groups))
+    axes = figure.subplots(len(groups), len(protocols), sharex=True, sharey="row", squeeze=False)
+    for group, line in zip(groups, axes, strict=True):
+        for protocol, panel in zip(protocols, line, strict=True):
+            panel.axhline(0, color=MUTED, linewidth=0.8)
+            title = f"{group_title(group)}, {protocol} context"
+            chosen = [p for p in points if (p.group, p.protocol) == (group, protocol)]
+            for place, base in enumerate(bases):
+                own = sorted((p for p in chosen if p.base == base), key=lambda p: getattr(p, x))
+                places, gains = [getattr(p, x) for p in own], [p.gain for p in own]
+                kind = marker_of(place) + ("-" if x == "style" else "")
+                panel.plot(places, gains, kind, color=colour_of(place), label=base)
+                for p in own:
+                    if p.low is not None and p.high is not None:
+                        thin = {"color": colour_of(place), "linewidth": 1.0}
+                        panel.vlines(getattr(p, x), p.low, p.high, **thin)
+            if x != "style":
+                title += _trend(panel, [getattr(p, x) for p in chosen], [p.gain for p in chosen])
+            panel.set_title(title)
+        bound = max(10.0, REACH * max(abs(p.gain) for p in points if p.group == group))
+        low, high = line[0].get_ylim()
+        line[0].set_ylim(max(low, -bound), min(high, bound))
+    number_axes(axes, xlabel, "gain (points)")
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 5))
+    return figure
+
+
+def _trend(panel: Axes, places: list[float], gains: list[float]) -> str:
+    """Draw the regression line; returns the correlation in words, where there is one."""
+    found = pearson(places, gains)
+    if found is None:
+        return ""
+    slope, start = np.polyfit(places, gains, 1)
+    ends = np.array([min(places), max(places)])
+    panel.plot(ends, start + slope * ends, color=INK, linewidth=0.8, linestyle="--")
+    r = f"{found.r:.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"\nr = {r}, p {'< 0.001' if found.p < 0.001 else f'= {found.p:.3f}'}"

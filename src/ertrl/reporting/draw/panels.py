@@ -1,0 +1,144 @@
+"""What several figures draw alike."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ertrl.envs import group_title
+from ertrl.reporting.draw.look import GROUP_MARKERS, MUTED, colour_of, marker_of, new_figure
+from ertrl.reporting.measure.statistics import mean_estimate
+from ertrl.reporting.read.dataset import TaskAxis
+from ertrl.reporting.read.results import FamilyResults
+
+BAND_SEEDS = 3
+"""With fewer seeds, the seeds themselves are drawn: Student's interval of two numbers is 13 times
+as wide as they are apart and would hide everything else."""
+CHARACTERS_PER_LINE = 130
+"""Of a legend, at the figures' width and size of type."""
+
+
+def panels_of(
+    family: FamilyResults, groups: Sequence[str], height: float, top: float = 0.5, **sharing: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure with a row of panels per group and a column per protocol, with titles."""
+    figure = new_figure(top + height * len(groups))
+    axes = figure.subplots(len(groups), len(family.protocols), squeeze=False, **sharing)
+    for group, line in zip(groups, axes, strict=True):
+        for protocol, panel in zip(family.protocols, line, strict=True):
+            panel.set_title(f"{group_title(group)}, {protocol} context")
+    return figure, axes
+
+
+def reference_lines(axes: Axes, family: FamilyResults, group: str | None, *, words: bool) -> None:
+    """Expert and random are the ends of the scale; zero action shows what doing nothing earns."""
+    solid, dotted = "-", (0, (1, 2))
+    lines = [("expert", 100.0, solid, "center"), ("random", 0.0, solid, "center")]
+    if group is not None:
+        zero = family.anchor("zero", group)
+        # Near the random policy's line the two words make room for each other.
+        near = abs(zero) < 15
+        above, below = ("bottom", "top") if near else ("center", "center")
+        lines[1] = ("random", 0.0, solid, below if zero >= 0 else above)
+        lines.append(("zero action", zero, dotted, above if zero >= 0 else below))
+    for word, level, dashes, place in lines:
+        axes.axhline(level, color=MUTED, linewidth=0.8, linestyle=dashes, zorder=1)
+        if words:
+            axes.text(
+                1.0,
+                level,
+                f" {word}",
+                transform=axes.get_yaxis_transform(),
+                ha="left",
+                va=place,
+                fontsize=7.5,
+                color=MUTED,
+            )
+
+
+def handle(label: str, **style: Any) -> Line2D:
+    """A line of a legend."""
+    return Line2D([], [], label=label, **style)
+
+
+def group_handles(family: FamilyResults) -> list[Line2D]:
+    """The markers of the groups."""
+    return [
+        handle(group_title(g).lower(), color=MUTED, linestyle="", marker=GROUP_MARKERS.get(g, "o"))
+        for g in family.groups
+    ]
+
+
+def variant_handles(family: FamilyResults) -> list[Line2D]:
+    """The colours and markers of the variants."""
+    return [
+        handle(v.label, color=colour_of(v.place), marker=marker_of(v.place))
+        for v in family.variants
+    ]
+
+
+def legend_above(figure: Figure, handles: Sequence[Any]) -> None:
+    """A legend above all panels, in as many columns as its longest label leaves room for."""
+    longest = max(len(str(h.get_label())) for h in handles)
+    columns = int(CHARACTERS_PER_LINE / (longest + 5))
+    columns = max(1, min(columns, len(handles), 6))
+    figure.legend(handles=list(handles), loc="outside upper left", ncols=columns)
+
+
+def draw_seeds(axes: Axes, x: Sequence[float] | np.ndarray, values: np.ndarray, place: int) -> None:
+    """Mean over a variant's seeds of values [seeds, x]; a band from three seeds on, else them."""
+    colour, marker = colour_of(place), None if len(x) > 12 else marker_of(place)
+    axes.plot(x, values.mean(axis=0), color=colour, marker=marker, markeredgewidth=0)
+    if len(values) >= BAND_SEEDS:
+        estimates = [mean_estimate(column) for column in values.T]
+        low, high = np.array([[e.low, e.high] for e in estimates], np.float64).T
+        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
+    elif len(values) > 1:
+        for seed in values:
+            axes.plot(x, seed, color=colour, linewidth=0.8, alpha=0.55)
+
+
+def limits(values: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Room for all values and for both ends of the scale, but not for wide bands."""
+    found = np.concatenate([[0.0], *(np.ravel(v) for v in values)])
+    found = found[np.isfinite(found)]
+    margin = 0.06 * max(np.ptp(found), 50.0)
+    return min(-10.0, float(found.min()) - margin), max(112.0, float(found.max()) + margin)
+
+
+class TaskColours:
+    """Colours along the task axis; neither end is as dark or as light as a page."""
+
+    def __init__(self, axis: TaskAxis):
+        """Spread the colours over all values."""
+        self.axis = axis
+        turbo = ListedColormap(matplotlib.colormaps["turbo"](np.linspace(0.08, 0.92, 256)))
+        self.map = matplotlib.colormaps["hsv"] if axis.circular else turbo
+        low = axis.values.min()
+        self.scale = Normalize(low, max(axis.values.max(), low + 1e-9))
+
+    def of(self, row: int) -> tuple[float, float, float, float]:
+        """The colour of the task in this row."""
+        return self.map(float(self.scale(self.axis.values[row])))
+
+    def bar(self, figure: Figure, panels: np.ndarray, shrink: float) -> None:
+        """What the colours mean, beside the panels."""
+        shown = ScalarMappable(self.scale, self.map)
+        beside = panels.ravel().tolist()
+        bar = figure.colorbar(shown, ax=beside, shrink=shrink, aspect=29, pad=0.02)
+        bar.outline.set_visible(False)
+        bar.set_label(self.axis.label)
+
+
+def number_axes(axes: np.ndarray, xlabel: str, ylabel: str) -> None:
+    """Label the outer axes of a grid of panels only."""
+    for panel in axes[-1]:
+        panel.set_xlabel(xlabel)
+    for panel in axes[:, 0]:
+        panel.set_ylabel(ylabel)

@@ -1,0 +1,175 @@
+"""Tasks in the plane, one colour each: paths of agents, codes of contexts and transitions."""
+
+from collections.abc import Mapping
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ertrl.evaluation.probes import principal_plane
+from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WIDTH, new_figure
+from ertrl.reporting.draw.panels import TaskColours, group_handles, handle
+from ertrl.reporting.read.agents import Adaptation, Watched
+from ertrl.reporting.read.dataset import Material, TaskAxis
+from ertrl.reporting.read.results import FamilyResults
+
+SHOWN_TASKS = {"test-id": 5, "test-ood": 4}
+"""Held-out tasks whose paths are drawn, evenly over each group."""
+LATENT_COLUMNS = 3
+LARGEST_ROW = 5
+"""Projections side by side at most."""
+DASHES = {"linewidth": 0.9, "linestyle": (0, (2, 1.6))}
+STAR = {"marker": "*", "markeredgecolor": INK, "markeredgewidth": 0.5}
+
+
+# --- paths ---
+
+
+def paths(
+    family: FamilyResults, material: Material, adapted: Mapping[str, Mapping[str, Adaptation]]
+) -> Figure:
+    """First and reported episode in the plane: a row per variant, a column per protocol.
+
+    `adapted` is a variant's label -> protocol -> adaptation of one seed.
+    """
+    goals = material.goals
+    chosen = _chosen(family, material.axis)
+    one_goal = goals is not None and bool((goals == goals[0]).all())
+    long = max(map(len, adapted)) > 20
+    height = _panel_height(adapted, chosen, goals) + (0.25 if long else 0.0)
+    figure = new_figure(0.4 + height * len(adapted))
+    size = len(adapted), len(family.protocols)
+    axes = figure.subplots(*size, sharex=True, sharey=True, squeeze=False)
+    colours = TaskColours(material.axis)
+    for (label, protocols), line in zip(adapted.items(), axes, strict=True):
+        for protocol, panel in zip(family.protocols, line, strict=True):
+            panel.grid(False)
+            panel.set_aspect("equal")
+            if goals is not None and not one_goal and "train" in family.rows:
+                trained = goals[family.rows["train"]]
+                panel.plot(*trained.T, "o", color=MUTED, markersize=2.0, markeredgewidth=0)
+            for row in chosen:
+                colour = colours.of(row)
+                before, after = protocols[protocol].first[row], protocols[protocol].last[row]
+                panel.plot(*before.T, color=colour, **DASHES)
+                panel.plot(*after.T, color=colour, linewidth=1.8)
+                panel.plot(*after[-1], "o", color=colour, markersize=4.5, markeredgewidth=0)
+                if goals is not None:
+                    inside = PAPER if one_goal else colour
+                    panel.plot(*goals[row], color=inside, markersize=11, zorder=4, **STAR)
+            panel.plot(0, 0, "o", color=PAPER, markeredgecolor=INK, markersize=4, zorder=5)
+            between = "\n" if long else ", "
+            panel.set_title(f"{fill(label, 40)}{between}{protocol} context")
+    figure.legend(handles=_legend(goals, one_goal), loc="outside upper left", ncols=5)
+    return figure
+
+
+def _panel_height(
+    adapted: Mapping[str, Mapping[str, Adaptation]], chosen: list[int], goals: np.ndarray | None
+) -> float:
+    """Inches, so that equally scaled axes fill their panel."""
+    tracks = [t for by in adapted.values() for a in by.values() for t in (a.first, a.last)]
+    points = np.concatenate([track[chosen].reshape(-1, 2) for track in tracks])
+    if goals is not None:
+        points = np.concatenate([points, goals])
+    width, height = np.ptp(points, axis=0)
+    return 0.35 + 3.05 * float(np.clip(height / max(width, 1e-9), 0.35, 1.2))
+
+
+def _chosen(family: FamilyResults, axis: TaskAxis) -> list[int]:
+    """Rows of the tasks to draw: held-out ones, evenly along the task axis."""
+    chosen: list[int] = []
+    for group, count in SHOWN_TASKS.items():
+        if group in family.rows:
+            rows = family.rows[group]
+            rows = rows[np.argsort(axis.values[rows], kind="stable")]
+            places = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
+            chosen += rows[places].tolist()
+    return chosen
+
+
+def _legend(goals: np.ndarray | None, one_goal: bool) -> list[Line2D]:
+    handles = [
+        handle("first episode", color=MUTED, **DASHES),
+        handle("reported episode, its end", color=MUTED, linewidth=1.8, marker="o"),
+    ]
+    if goals is not None:
+        name, inside = ("goal", PAPER) if one_goal else ("goal, held out", MUTED)
+        handles.append(handle(name, color=inside, linestyle="", markersize=10, **STAR))
+    if goals is not None and not one_goal:
+        handles.append(handle("goal, trained", color=MUTED, linestyle="", marker="o", markersize=2))
+    return handles
+
+
+# --- latent space ---
+
+
+def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watched]) -> Figure:
+    """Codes z of offline contexts in their plane of largest variance, variants side by side.
+
+    z of online contexts, where known, are crosses in the same plane.
+    """
+    columns = min(LATENT_COLUMNS, len(seen))
+    lines = -(-len(seen) // columns)
+    width = WIDTH * (0.82 if columns == 2 else 0.55 if columns == 1 else 1.0)
+    figure = new_figure(0.35 + 3.4 * lines, width)
+    panels = figure.subplots(lines, columns, squeeze=False)
+    colours = TaskColours(axis)
+    for panel in panels.ravel()[len(seen) :]:
+        panel.set_axis_off()
+    for (label, watched), panel in zip(seen.items(), panels.ravel(), strict=False):
+        codes, online = watched.codes, watched.online_z
+        centre, axes, share = principal_plane(codes.reshape(-1, codes.shape[-1]))
+        points = (codes - centre) @ axes.T
+        coloured = {"cmap": colours.map, "norm": colours.scale}
+        for group, rows in family.rows.items():
+            x, y = points[rows].reshape(-1, 2).T
+            values = np.repeat(axis.values[rows], codes.shape[1])
+            marks = {"marker": GROUP_MARKERS.get(group, "o"), "s": 17, "linewidths": 0}
+            panel.scatter(x, y, c=values, alpha=0.9, **marks, **coloured)
+        if online is not None:
+            x, y = ((online - centre) @ axes.T).T
+            panel.scatter(x, y, c=axis.values, marker="x", s=20, linewidths=1.1, **coloured)
+        panel.set_title(label)
+        panel.grid(False)
+        panel.set_xlabel(f"first component ({100 * share[0]:.0f}% of variance)")
+        panel.set_ylabel(f"second ({100 * share[1]:.0f}%)")
+        panel.set_aspect("equal", adjustable="datalim")
+    colours.bar(figure, panels, shrink=0.8)
+    handles = group_handles(family)
+    if any(watched.online_z is not None for watched in seen.values()):
+        handles.append(handle("online context, all tasks", color=MUTED, linestyle="", marker="x"))
+    figure.legend(handles=handles, loc="outside upper left", ncols=4)
+    return figure
+
+
+def projections(
+    family: FamilyResults, axis: TaskAxis, found: Mapping[str, Mapping[str, Any]]
+) -> Figure:
+    """Single transitions: PCA above, t-SNE below; a column per variant, a colour per task."""
+    shown = dict(list(found.items())[:LARGEST_ROW])
+    width = WIDTH if len(shown) > 2 else WIDTH * (0.8 if len(shown) == 2 else 0.5)
+    side = 0.92 * width / len(shown)
+    figure = new_figure(0.3 + 2 * min(side, 3.4), width)
+    axes = figure.subplots(2, len(shown), squeeze=False)
+    colours = TaskColours(axis)
+    place = {task: i for i, task in enumerate(family.tasks)}
+    group_of = {task: group for group, tasks in family.groups.items() for task in tasks}
+    for column, (label, projection) in enumerate(shown.items()):
+        for panel, kind in zip(axes[:, column], ("pca", "tsne"), strict=True):
+            for task, points in zip(projection["tasks"], projection[kind], strict=True):
+                x, y = np.array(points).T
+                marker = GROUP_MARKERS.get(group_of[task], "o")
+                marks = {"marker": marker, "s": 7, "linewidths": 0, "alpha": 0.75}
+                panel.scatter(x, y, color=colours.of(place[task]), **marks)
+            panel.grid(False)
+            panel.set_xticks([])
+            panel.set_yticks([])
+            panel.set_aspect("equal", adjustable="datalim")
+        share = 100 * sum(projection["pca_share"])
+        axes[0, column].set_title(f"{label}\nPCA, {share:.0f}% of variance")
+        axes[1, column].set_title("t-SNE")
+    colours.bar(figure, axes, shrink=0.7)
+    return figure

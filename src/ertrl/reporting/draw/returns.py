@@ -1,0 +1,302 @@
+"""Returns: while learning, per protocol, per task, from episode to episode, of the data."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from ertrl.data import Dataset
+from ertrl.envs import group_title
+from ertrl.evaluation import mean_of_measured, normalise
+from ertrl.reporting.draw.look import (
+    GROUP_MARKERS,
+    INK,
+    MUTED,
+    PAPER,
+    WASH,
+    colour_of,
+    new_figure,
+)
+from ertrl.reporting.draw.panels import (
+    BAND_SEEDS,
+    draw_seeds,
+    group_handles,
+    handle,
+    legend_above,
+    limits,
+    number_axes,
+    panels_of,
+    reference_lines,
+    variant_handles,
+)
+from ertrl.reporting.measure import statistics
+from ertrl.reporting.measure.statistics import Estimate
+from ertrl.reporting.read.dataset import TaskAxis
+from ertrl.reporting.read.results import FamilyResults
+
+FILLS = {"offline": (1.0, None), "online": (0.55, None), "non-prior": (0.22, "////")}
+"""Opacity and hatch of a protocol's bars."""
+LEVELS = 81
+"""Points of a performance profile."""
+
+
+def learning_curves(family: FamilyResults) -> Figure:
+    """Normalised return against updates: a row per group, a column per protocol."""
+    figure, axes = panels_of(family, list(family.groups), 2.05, sharex=True, sharey="row")
+    for group, line in zip(family.groups, axes, strict=True):
+        shown = []
+        for protocol, panel in zip(family.protocols, line, strict=True):
+            reference_lines(panel, family, group, words=panel is line[-1])
+            for variant in family.variants:
+                found = [family.scores(variant, protocol, group, step=s) for s in variant.steps]
+                seeds = [s for s in (found[-1] if found else {}) if all(s in f for f in found)]
+                if seeds:
+                    values = np.array([[f[s] for f in found] for s in seeds])
+                    shown.append(values)
+                    draw_seeds(panel, variant.steps, values, variant.place)
+        line[0].set_ylim(*limits(shown))
+    axes[0, 0].set_xlim(left=0)
+    axes[0, 0].xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
+    number_axes(axes, "updates", "normalised return")
+    legend_above(figure, variant_handles(family))
+    return figure
+
+
+def performance_profiles(family: FamilyResults) -> Figure:
+    """Share of seeds and tasks above each return: a row per group, a column per protocol."""
+    figure, axes = panels_of(family, list(family.groups), 1.9, sharey=True, sharex="row")
+    for group, line in zip(family.groups, axes, strict=True):
+        found = {
+            (v.place, p): family.seeds_by_tasks(v, p, group)
+            for v in family.variants
+            for p in family.protocols
+        }
+        lowest = min([-10.0, *(float(x.min()) for x in found.values() if x.size)])
+        highest = max([110.0, *(float(x.max()) for x in found.values() if x.size)])
+        levels = np.linspace(max(lowest, -100.0), min(highest, 200.0), LEVELS)
+        for protocol, panel in zip(family.protocols, line, strict=True):
+            for variant in family.variants:
+                scores = found[variant.place, protocol]
+                if not scores.size:
+                    continue
+                share, band = statistics.profile([scores], levels)
+                colour = colour_of(variant.place)
+                panel.plot(levels, 100 * share, color=colour, drawstyle="steps-post")
+                if np.isfinite(band[0]).all():
+                    low, high = 100 * band
+                    fill = {"step": "post", "color": colour, "alpha": 0.16, "linewidth": 0}
+                    panel.fill_between(levels, low, high, **fill)
+            panel.set_ylim(-3, 103)
+            panel.set_xlim(levels[0], levels[-1])
+    number_axes(axes, "normalised return exceeds", "% of seeds and tasks")
+    legend_above(figure, variant_handles(family))
+    return figure
+
+
+# --- per protocol ---
+
+
+def context_shift(family: FamilyResults) -> Figure:
+    """What each protocol leaves of the return: bars are means, dots are seeds."""
+    groups, protocols = list(family.groups), family.protocols
+    crowded = len(family.variants) > 5  # then a legend names the bars, and tables the numbers
+    figure = new_figure(3.4 if crowded else 3.0)
+    axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    width, shown = 0.8 / len(protocols), []
+    for group, panel in zip(groups, axes, strict=True):
+        reference_lines(panel, family, group, words=panel is axes[-1])
+        for place, variant in enumerate(family.variants):
+            for i, protocol in enumerate(protocols):
+                seeds = list(family.scores(variant, protocol, group).values())
+                if not seeds:
+                    continue
+                shown.append(np.array(seeds))
+                x = place + (i - (len(protocols) - 1) / 2) * width
+                estimate = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
+                if not crowded:
+                    _number(panel, x, seeds, estimate)
+        names = [] if crowded else [v.label for v in family.variants]
+        panel.set_xticks(range(len(names)), names)
+        panel.tick_params(axis="x", length=0)
+        panel.set_title(group_title(group))
+        if len(names) > 3:
+            panel.tick_params(axis="x", labelrotation=30)
+    low, high = limits(shown)
+    axes[0].set_ylim(low - 6, high + 6)
+    axes[0].set_ylabel("normalised return")
+    handles: list[Artist] = [_swatch(protocol) for protocol in protocols]
+    handles.append(handle("seed", color=INK, marker="o", markersize=2.6, linestyle=""))
+    if crowded:
+        handles += [Patch(color=colour_of(v.place), label=v.label) for v in family.variants]
+    legend_above(figure, handles)
+    return figure
+
+
+def _swatch(protocol: str) -> Patch:
+    opacity, hatch = FILLS.get(protocol, (0.4, None))
+    grey, name = (0.4, 0.4, 0.4, opacity), f"{protocol} context"
+    return Patch(facecolor=grey, edgecolor=MUTED, hatch=hatch, label=name)
+
+
+def _bar(
+    panel: Axes, x: float, seeds: list[float], width: float, colour: str, protocol: str
+) -> Estimate:
+    opacity, hatch = FILLS.get(protocol, (0.4, None))
+    estimate = statistics.mean_estimate(seeds)
+    place = (x, estimate.value, 0.9 * width)
+    panel.bar(*place, color=PAPER, linewidth=0)
+    panel.bar(*place, color=colour, alpha=opacity, linewidth=0)
+    if hatch:
+        panel.bar(*place, fill=False, edgecolor=colour, hatch=hatch, linewidth=0.8)
+    panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.6, markeredgewidth=0)
+    if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
+        panel.vlines(x, estimate.low, estimate.high, color=INK, linewidth=1.0)
+    return estimate
+
+
+def _number(panel: Axes, x: float, seeds: list[float], estimate: Estimate) -> None:
+    """The mean, beyond everything that is drawn of it."""
+    ends = [*seeds, estimate.value]
+    if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
+        ends += [estimate.low, estimate.high]
+    upwards = estimate.value >= 0
+    panel.annotate(
+        f"{estimate.value:.0f}".replace("-", "\N{MINUS SIGN}"),
+        (x, max(ends) if upwards else min(ends)),
+        xytext=(0, 3 if upwards else -3),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if upwards else "top",
+        fontsize=7.5,
+        color=INK,
+    )
+
+
+# --- per task ---
+
+
+def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
+    """Normalised return of every task against what the task asks for."""
+    figure = new_figure(3.0)
+    axes = figure.subplots(1, len(family.protocols), sharey=True, squeeze=False)[0]
+    order = np.argsort(axis.values, kind="stable")
+    a_line = len(np.unique(axis.values)) == len(axis.values)
+    shown = []
+    for protocol, panel in zip(family.protocols, axes, strict=True):
+        reference_lines(panel, family, None, words=panel is axes[-1])
+        if not axis.circular and "train" in family.rows:
+            trained = axis.values[family.rows["train"]]
+            panel.axvspan(trained.min(), trained.max(), color=WASH, zorder=0, linewidth=0)
+        for variant in family.variants:
+            found = [family.task_returns(run, protocol, variant.step) for run in variant.runs]
+            kept = [returns for returns in found if returns is not None]
+            if not kept:
+                continue
+            mean, colour = mean_of_measured(np.stack(kept), 0), colour_of(variant.place)
+            shown.append(mean)
+            if a_line:
+                panel.plot(axis.values[order], mean[order], color=colour, linewidth=0.9, alpha=0.6)
+            for group, rows in family.rows.items():
+                marks = {"color": colour, "markersize": 4.2, "markeredgewidth": 0}
+                marker = GROUP_MARKERS.get(group, "o")
+                panel.plot(axis.values[rows], mean[rows], marker, **marks)
+        panel.set_title(f"{protocol} context")
+        panel.set_xlabel(axis.label)
+    axes[0].set_ylim(*limits(shown))
+    axes[0].set_ylabel("normalised return")
+    handles = [handle(v.label, color=colour_of(v.place)) for v in family.variants]
+    legend_above(figure, [*handles, *group_handles(family)])
+    return figure
+
+
+# --- from episode to episode ---
+
+
+def adaptation_curves(family: FamilyResults) -> Figure | None:
+    """Normalised return from episode to episode; None where no evaluation has such curves.
+
+    Dashed: with the z of the best logged policy's transitions.
+    """
+    known = {
+        (v.place, protocol): [
+            curve for r in v.runs if (curve := family.curve(r, protocol, v.step)) is not None
+        ]
+        for v in family.variants
+        for protocol in family.protocols
+    }
+    if not any(known.values()):
+        return None
+    groups = [g for g in family.groups if g != "train"] or list(family.groups)
+    figure, axes = panels_of(family, groups, 2.2, top=0.6, sharey="row")
+    for group, line in zip(groups, axes, strict=True):
+        shown, rows = [], family.rows[group]
+        for protocol, panel in zip(family.protocols, line, strict=True):
+            reference_lines(panel, family, group, words=panel is line[-1])
+            behind_z = []
+            for variant in family.variants:
+                curves = known[variant.place, protocol]
+                if not curves:
+                    continue
+                values = np.stack([mean_of_measured(c[rows], axis=0) for c, _ in curves])
+                shown.append(values)
+                draw_seeds(panel, np.arange(1, values.shape[1] + 1), values, variant.place)
+                behind_z += [context[rows].mean(axis=0) for _, context in curves]
+                oracle = list(family.scores(variant, "oracle", group).values())
+                if oracle:
+                    shown.append(np.array(oracle))
+                    dashes = {"linewidth": 0.9, "linestyle": "--"}
+                    panel.axhline(np.mean(oracle), color=colour_of(variant.place), **dashes)
+            if behind_z:
+                _count_context(panel, np.mean(behind_z, axis=0))
+        line[0].set_ylim(*limits(shown))
+    number_axes(axes, "evaluation episode, transitions behind its z", "normalised return")
+    oracle = handle("with z of expert data", color=MUTED, linestyle="--", linewidth=0.9)
+    legend_above(figure, [*variant_handles(family), oracle])
+    return figure
+
+
+def _count_context(panel: Axes, context: np.ndarray) -> None:
+    """Say below each episode how much its z rests on."""
+    last = len(context)
+    ticks = np.unique(np.linspace(1, last, min(last, 5)).round().astype(int))
+    panel.set_xticks(ticks, [f"{tick}\n{context[tick - 1]:,.0f}" for tick in ticks])
+
+
+# --- of the data ---
+
+
+def behaviour_data(family: FamilyResults, dataset: Dataset) -> Figure:
+    """Normalised returns of the recorded episodes against the checkpoint that collected them."""
+    figure = new_figure(2.7)
+    axes = figure.subplots(1, len(family.groups), sharey=True, squeeze=False)[0]
+    colour, shown = colour_of(0), []
+    for (group, tasks), panel in zip(family.groups.items(), axes, strict=True):
+        reference_lines(panel, family, group, words=panel is axes[-1])
+        checkpoints, returns = zip(*(_episodes(dataset, task) for task in tasks), strict=True)
+        checkpoint, value = np.concatenate(checkpoints), np.concatenate(returns)
+        numbers = np.unique(checkpoint)
+        low, middle, high = np.array(
+            [np.quantile(value[checkpoint == n], [0.1, 0.5, 0.9]) for n in numbers]
+        ).T
+        shown += [low, high]
+        panel.fill_between(numbers + 1, low, high, color=colour, alpha=0.18, linewidth=0)
+        panel.plot(numbers + 1, middle, color=colour)
+        panel.set_title(f"{group_title(group)} ({len(tasks)})")
+        panel.set_xlabel("checkpoint of the behaviour policy")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+    axes[0].set_ylim(*limits(shown))
+    axes[0].set_ylabel("normalised return")
+    band = Patch(color=colour, alpha=0.18, linewidth=0, label="10% to 90% of episodes")
+    legend_above(figure, [handle("median episode", color=colour), band])
+    return figure
+
+
+def _episodes(dataset: Dataset, task: int) -> tuple[np.ndarray, np.ndarray]:
+    data = dataset.task(task)
+    references: dict[str, Sequence[float]] = {
+        kind: [data.reference[kind]] for kind in ("expert", "random")
+    }
+    return data.checkpoints, normalise(data.returns[None], references)[0]

@@ -1,0 +1,1 @@
+"""Second room: numbers made from what was read. No text, no pictures."""

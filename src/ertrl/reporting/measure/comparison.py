@@ -1,0 +1,259 @@
+"""Methods against each other: means over seeds, tests of every pair, ablations, the paper's."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from ertrl.reporting.measure import statistics
+from ertrl.reporting.measure.statistics import Difference, Estimate
+from ertrl.reporting.read.identity import Identity
+from ertrl.reporting.read.paper import Published, published
+from ertrl.reporting.read.results import ANCHORS, FamilyResults, Results, Variant
+
+SIGNIFICANT = 0.05
+
+
+class Column(NamedTuple):
+    """What a column measures."""
+
+    group: str
+    protocol: str
+
+
+class Row(NamedTuple):
+    """Numbers of one variant, or of an anchor: something to hold against all of them."""
+
+    key: Identity | str
+    label: str
+    place: int | None
+    """Of the variant, for its colour; None for an anchor."""
+    seeds: str
+    """How many, or from how many to how many; nothing for an anchor."""
+    cells: tuple[Any, ...]
+    """Estimates or cells; None where something was not measured."""
+
+    @property
+    def anchor(self) -> bool:
+        """Whether it needs no learning."""
+        return self.place is None
+
+
+def row_of(variant: Variant, cells: Sequence[Any]) -> Row:
+    """A variant's row."""
+    return Row(variant.identity, variant.label, variant.place, str(len(variant.runs)), tuple(cells))
+
+
+def anchor_row(key: str, label: str, cells: Sequence[Any]) -> Row:
+    """A row that no method made."""
+    return Row(key, label, None, "", tuple(cells))
+
+
+# --- the table of a family ---
+
+
+class Cell(NamedTuple):
+    """A number of the table, or the lack of it."""
+
+    estimate: Estimate | None
+    """None: not measured."""
+    expected: int
+    """Seeds the variant has."""
+    best: bool = False
+    """The highest mean of its column among methods."""
+    significant: bool = False
+    """Better than every other method of its column, by Welch's test with Holm's correction."""
+
+
+class Comparison(NamedTuple):
+    """Two variants in one column."""
+
+    column: Column
+    one: Identity
+    other: Identity
+    difference: Difference
+    p_holm: float
+    """Corrected for all comparisons of the family's table."""
+    improvement: Estimate
+    """Probability that `one` beats `other` on a task."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether this is more than chance."""
+        return self.p_holm < SIGNIFICANT
+
+
+@dataclass(frozen=True)
+class ReturnsTable:
+    """One family's table: rows are variants and anchors, columns are groups and protocols."""
+
+    family: str
+    normalised: bool
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def methods(self) -> list[Row]:
+        """Rows that learned something."""
+        return [row for row in self.rows if not row.anchor]
+
+    def cell(self, key: Identity | str, column: Column) -> Cell:
+        """Look a cell up by who it is of."""
+        row = next(row for row in self.rows if row.key == key)
+        return row.cells[self.columns.index(column)]
+
+
+def returns_table(family: FamilyResults, *, normalised: bool = True) -> ReturnsTable:
+    """Average over seeds, compare, and put the anchors underneath."""
+    columns = tuple(Column(g, p) for g in family.groups for p in family.protocols)
+    comparisons = tuple(_compare(family, columns, normalised=normalised))
+    means = [
+        [statistics.estimate_of(_scores(family, v, c, normalised=normalised)) for c in columns]
+        for v in family.variants
+    ]
+    rows = []
+    for variant, own in zip(family.variants, means, strict=True):
+        cells = []
+        for column, mean, all_means in zip(columns, own, zip(*means, strict=True), strict=True):
+            highest = max((m.value for m in all_means if m is not None), default=0.0)
+            best = mean is not None and mean.value >= highest
+            won = [
+                variant.identity in (c.one, c.other)
+                for c in comparisons
+                if c.column == column and c.significant
+            ]
+            clear = best and len(means) > 1 and sum(won) == len(means) - 1
+            cells.append(Cell(mean, len(variant.runs), best, clear))
+        rows.append(row_of(variant, cells))
+    for name, label in ANCHORS.items():
+        values = [family.anchor(name, column.group, normalised=normalised) for column in columns]
+        rows.append(anchor_row(name, label, [Cell(Estimate(value, 0), 0) for value in values]))
+    return ReturnsTable(family.label, normalised, columns, tuple(rows), comparisons)
+
+
+def _scores(
+    family: FamilyResults, variant: Variant, column: Column, *, normalised: bool
+) -> list[float]:
+    found = family.scores(variant, column.protocol, column.group, normalised=normalised)
+    return list(found.values())
+
+
+def _compare(
+    family: FamilyResults, columns: Sequence[Column], *, normalised: bool
+) -> Iterator[Comparison]:
+    """Every pair of variants in every column, where both have seeds enough to be compared."""
+    found = []
+    for column in columns:
+        for pair in combinations(family.variants, 2):
+            difference = statistics.welch(
+                *(_scores(family, v, column, normalised=normalised) for v in pair)
+            )
+            if difference is not None:
+                found.append((column, pair, difference))
+    adjusted = statistics.holm([difference.p for *_, difference in found])
+    for (column, pair, difference), p_holm in zip(found, adjusted, strict=True):
+        x, y = (family.seeds_by_tasks(v, column.protocol, column.group) for v in pair)
+        improvement = statistics.improvement_estimate(x, y)
+        one, other = (v.identity for v in pair)
+        yield Comparison(column, one, other, difference, p_holm, improvement)
+
+
+# --- variants of one method ---
+
+
+class Ablation(NamedTuple):
+    """What variants of a method gain over the one that is as its profile has it."""
+
+    base: Identity
+    rows: tuple[Row, ...]
+
+
+def ablations(family: FamilyResults, table: ReturnsTable) -> list[Ablation]:
+    """One for each method that has several variants."""
+    found = []
+    for method in dict.fromkeys(v.method for v in family.variants):
+        own = [v for v in family.variants if v.method == method]
+        # Without a plain variant, the first of those that are closest to it.
+        base = min(own, key=lambda v: (not v.identity.plain, len(v.identity.settings))).identity
+        rows = tuple(
+            row_of(v, [_change(table, column, v.identity, base) for column in table.columns])
+            for v in own
+            if v.identity != base
+        )
+        found += [Ablation(base, rows)] if rows else []
+    return found
+
+
+def _change(table: ReturnsTable, column: Column, one: Identity, base: Identity) -> Cell | None:
+    """The difference of means, with an interval where it could be tested."""
+    for c in table.comparisons:
+        if c.column == column and {c.one, c.other} == {one, base}:
+            sign = 1 if c.one == one else -1
+            low, high = sorted((sign * c.difference.low, sign * c.difference.high))
+            change = Estimate(sign * c.difference.value, 0, low, high)
+            return Cell(change, 0, significant=c.significant)
+    ours, theirs = (table.cell(key, column).estimate for key in (one, base))
+    return Cell(Estimate(ours.value - theirs.value, 0), 0) if ours and theirs else None
+
+
+# --- interquartile means ---
+
+
+def iqm_rows(family: FamilyResults, columns: Sequence[Column]) -> list[Row]:
+    """Interquartile means over seeds and tasks of one family."""
+    rows = []
+    for variant in family.variants:
+        found = [family.seeds_by_tasks(variant, c.protocol, c.group) for c in columns]
+        cells = [statistics.iqm_estimate([scores]) if len(scores) else None for scores in found]
+        rows.append(row_of(variant, cells))
+    return rows
+
+
+def overview(results: Results) -> tuple[list[Column], list[Row]]:
+    """Interquartile means over all families; a variant that lacks one is missing, not averaged."""
+    families = results.families
+    columns = [
+        Column(g, p)
+        for g in families[0].groups
+        for p in families[0].protocols
+        if all(g in f.groups and p in f.protocols for f in families)
+    ]
+    rows = []
+    for identity in results.identities:
+        members = [(f, v) for f in families for v in f.variants if v.identity == identity]
+        cells: list[Estimate | None] = []
+        for column in columns:
+            strata = [f.seeds_by_tasks(v, column.protocol, column.group) for f, v in members]
+            whole = len(strata) == len(families) and all(len(s) for s in strata)
+            cells.append(statistics.iqm_estimate(strata) if whole else None)
+        counts = sorted({len(v.runs) for _, v in members})
+        seeds = "\N{EN DASH}".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
+        rows.append(row_of(members[0][1], cells)._replace(seeds=seeds))
+    return columns, rows
+
+
+# --- beside the paper ---
+
+
+class BesidePaper(NamedTuple):
+    """A number of ours and the paper's."""
+
+    label: str
+    column: Column
+    ours: Cell
+    theirs: Published
+    difference: float | None
+
+
+def beside_paper(family: FamilyResults, table: ReturnsTable) -> list[BesidePaper]:
+    """Where the paper has the method, the group and the protocol."""
+    found = []
+    for variant in family.variants:
+        for column in table.columns:
+            theirs = published(family.family, variant.method, *column)
+            if theirs is not None:
+                ours = table.cell(variant.identity, column)._replace(best=False, significant=False)
+                gap = ours.estimate.value - theirs.mean if ours.estimate else None
+                found.append(BesidePaper(variant.label, column, ours, theirs, gap))
+    return found

@@ -1,0 +1,1 @@
+"""First room: what runs, datasets and the paper say, sorted into what may be compared."""

@@ -1,0 +1,120 @@
+"""Let trained agents adapt once more, watched: their paths and their z.
+
+Evaluations on disk hold no episodes. What an agent does while it adapts is seen by running the
+very same protocols again, with the same addressed randomness, and writing everything down.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ertrl import rng
+from ertrl.api import load_agent
+from ertrl.data import Dataset
+from ertrl.envs import Family
+from ertrl.evaluation import PROTOCOLS, Agent
+from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.protocols import Trial
+from ertrl.reporting.read.results import FamilyResults, SeedRun
+from ertrl.training import Run
+from ertrl.types import Context, Episodes
+
+LATENT_CONTEXTS = 6
+"""Independent contexts per task in pictures of the latent space."""
+
+
+def agent_of(run: Run, step: int) -> Agent:
+    """The agent after so many updates, or of the newest checkpoint where that one is gone."""
+    return load_agent(run, step if step in run.checkpoint_steps() else None)
+
+
+def position_slice(family: Family) -> slice | None:
+    """Where the observation holds a position in the plane; None if it has none."""
+    start = 0
+    for name, size in family.layout:
+        if name == "position" and size == 2:
+            return slice(start, start + 2)
+        start += size
+    return None
+
+
+def goal_of(family: Family, parameters: np.ndarray) -> np.ndarray | None:
+    """Where a task's goal lies in the plane, for families that have one."""
+    if tuple(family.parameter_names) == ("goal_x", "goal_y"):
+        return parameters
+    return getattr(family, "goal", None)
+
+
+class WatchedTrial(Trial):
+    """A trial that keeps every evaluation episode."""
+
+    def __init__(self, *arguments):
+        """As `Trial`."""
+        super().__init__(*arguments)
+        self.watched: list[Episodes] = []
+
+    def evaluate(self) -> Episodes:
+        """Run and remember."""
+        self.watched.append(super().evaluate())
+        return self.watched[-1]
+
+
+class Adaptation(NamedTuple):
+    """How one agent adapted under one protocol; rows are tasks, of the first repeat."""
+
+    first: np.ndarray
+    """Positions [tasks, L+1, 2] of the first evaluation episode."""
+    last: np.ndarray
+    """Positions of the reported episode."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen of one seed's agent."""
+
+    seed: int
+    online_z: np.ndarray | None
+    """What the agent inferred from its own episodes [tasks, Z], where that was measured."""
+    codes: np.ndarray
+    """z of offline contexts [tasks, contexts, Z]."""
+    adapted: dict[str, Adaptation]
+    """Protocol -> adaptation; only for families with a position in the plane."""
+
+
+def watch(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
+    """Set the agent loose on all tasks, under every protocol of the report."""
+    agent = agent_of(run.run, step)
+    adapted = {}
+    if position_slice(dataset.make_family()) is not None:
+        adapted = {p: adaptation(agent, dataset, p) for p in family.protocols}
+    online = family.measured(run, "online", "z", step)
+    online = None if online is None else online[:, 0]
+    return Watched(run.seed, online, offline_codes(agent, dataset), adapted)
+
+
+def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
+    """Run a protocol on all tasks of a family whose observation holds a position."""
+    family = dataset.make_family()
+    where = position_slice(family)
+    if where is None:
+        raise ValueError(f"{family.name} observes no position in the plane")
+    config = agent.config.evaluation
+    z0 = prior(agent, dataset)
+    trial = WatchedTrial(protocol, agent, family, dataset, config, z0, EVALUATION_SEED)
+    PROTOCOLS[protocol](trial)
+    # Episodes of these families never end early: every row takes part in every episode.
+    first, last = trial.watched[0], trial.watched[-1]
+    picked = slice(None, None, config.repeats)
+    return Adaptation(first.observation[picked, :, where], last.observation[picked, :, where])
+
+
+def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
+    """Codes [tasks, contexts, Z] of independent offline contexts, of the protocol's full size."""
+    size = agent.config.evaluation.episodes * dataset.horizon
+    codes = []
+    for task, data in dataset.tasks.items():
+        draw = rng.generator(EVALUATION_SEED, "report-latent", task)
+        which = draw.integers(len(data.steps), size=(LATENT_CONTEXTS, size))
+        codes.append(agent.encode(Context.of(data.transitions(which))))
+    return np.stack(codes)

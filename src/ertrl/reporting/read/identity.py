@@ -1,0 +1,128 @@
+"""Who a variant is: its method, and as much of its configuration as tells it from the others."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ertrl.config import to_json
+from ertrl.errors import ConfigError
+from ertrl.profiles import DEFAULT_VARIANT, train_config
+from ertrl.training import Run
+
+WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
+"""Settings in which runs of one variant may differ."""
+TITLES = {"offline-pearl": "OfflinePEARL"}
+"""Names that are not written in capitals."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells a variant from the others of its family; what goes without saying is left out."""
+
+    method: str
+    learner: str | None = None
+    """None: the learner that most variants share."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Dotted name and JSON value of settings that differ from the profile's."""
+    profile: str | None = None
+    """The profile and its variant, where several profiles have their own plain variant."""
+    variant: str | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is as its profile has it: the one to compare others with."""
+        return self == Identity(self.method)
+
+    @property
+    def label(self) -> str:
+        """What a reader calls it."""
+        text = method_title(self.method)
+        if self.learner:
+            text += f" + {self.learner}"
+        if self.settings:
+            told = (f"{name.split('.')[-1]}={value}" for name, value in self.settings)
+            text += f" ({', '.join(told)})"
+        if self.profile:
+            text += f" ({', '.join(filter(None, (self.profile, self.variant)))})"
+        return text
+
+
+def method_title(method: str) -> str:
+    """A method's name as papers write it."""
+    return TITLES.get(method, method.upper())
+
+
+def configuration(run: Run) -> dict[str, Any]:
+    """Everything in which runs of different variants differ, flat."""
+    config = {k: v for k, v in to_json(run.config).items() if k not in WITHOUT_EFFECT}
+    return {"name": run.spec["method"], "by": run.spec["learner"], **_flat(config)}
+
+
+def identities(runs: Sequence[Run]) -> list[Identity]:
+    """Identities of variants, one run of each.
+
+    The variant that is as its profile has it needs no more than its name; where two profiles have
+    theirs, they are told as well; and where that is not enough, every difference is.
+    """
+    configurations = [configuration(run) for run in runs]
+    found = _told(configurations, [_usual(run) for run in runs])
+    with_profile = [_with_profile(one, run) for one, run in zip(found, runs, strict=True)]
+    in_full = _told(configurations, [{}] * len(runs))
+    for better in (with_profile, in_full):
+        labels = Counter(one.label for one in found)
+        pairs = zip(found, better, strict=True)
+        found = [more if labels[one.label] > 1 else one for one, more in pairs]
+    return found
+
+
+def profile_of(run: Run) -> tuple[str, str | None]:
+    """The run's profile, and its variant where it is not the usual one."""
+    variant = run.spec.get("variant")  # runs of older versions have none
+    return run.spec["profile"], None if variant in ("", DEFAULT_VARIANT) else variant
+
+
+def _with_profile(one: Identity, run: Run) -> Identity:
+    profile, variant = profile_of(run)
+    return replace(one, profile=profile, variant=variant)
+
+
+def _usual(run: Run) -> dict[str, Any]:
+    """The settings that the run's profile would have given it; nothing, where it had none."""
+    profile, variant = profile_of(run)
+    kind = run.spec["method"], run.spec["learner"]
+    try:
+        _, config = train_config(profile, run.family, *kind, variant or DEFAULT_VARIANT)
+    except ConfigError:
+        return {}
+    return _flat(to_json(config))
+
+
+def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(config, dict):
+        return {prefix: config}
+    return {
+        path: value
+        for key, inner in config.items()
+        for path, value in _flat(inner, f"{prefix}.{key}" if prefix else key).items()
+    }
+
+
+def _told(configurations: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[Identity]:
+    count = Counter(one["by"] for one in configurations)
+    usual_learner, most = count.most_common(1)[0]
+    found = []
+    for one, expected in zip(configurations, usual, strict=True):
+        kind = (one["name"], one["by"])
+        alike = [other for other in configurations if (other["name"], other["by"]) == kind]
+        telling = tuple(
+            (key, json.dumps(value))
+            for key, value in one.items()
+            if any(other.get(key) != value for other in alike)
+            and (key not in expected or expected[key] != value)
+        )
+        # What most of them share goes without saying.
+        shared = one["by"] == usual_learner and 2 * most > len(configurations)
+        found.append(Identity(one["name"], None if shared else one["by"], telling))
+    return found

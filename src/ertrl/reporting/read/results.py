@@ -1,0 +1,219 @@
+"""What runs measured, sorted by family, variant and seed. What is missing stays missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ertrl.evaluation import mean_of_measured, normalise
+from ertrl.reporting.read.identity import Identity
+from ertrl.training import Run
+
+ANCHORS = {"expert": "expert", "zero": "zero action", "random": "random"}
+"""Rows that need no learning, as the dataset's references name them."""
+
+Evaluation = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """One run with all its evaluations."""
+
+    run: Run
+    evaluations: dict[int, Evaluation]
+    probes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Updates -> what z was found to know."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of its training."""
+        return self.run.config.seed
+
+    @property
+    def last_step(self) -> int:
+        """Updates before the newest evaluation; 0 if there is none."""
+        return max(self.evaluations, default=0)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs that differ only in their seed, in order of seeds."""
+
+    identity: Identity
+    runs: tuple[SeedRun, ...]
+    place: int = 0
+    """Among all variants of a report: decides its colour and its marker."""
+
+    @property
+    def label(self) -> str:
+        """What a reader calls it."""
+        return self.identity.label
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.runs[0].run.spec["method"]
+
+    @property
+    def learner(self) -> str:
+        """Name of the offline learner."""
+        return self.runs[0].run.spec["learner"]
+
+    @property
+    def updates(self) -> int:
+        """Updates the configuration asks for."""
+        return self.runs[0].run.config.updates
+
+    @property
+    def step(self) -> int:
+        """The newest step that any of its seeds was evaluated at: what the tables show.
+
+        Seeds that are not there yet count as missing; averaging them in at an earlier step would
+        mix agents of different age.
+        """
+        return max(run.last_step for run in self.runs)
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps at which every seed that is as far as `step` was evaluated."""
+        done = [set(r.evaluations) for r in self.runs if r.last_step == self.step]
+        return sorted(set.intersection(*done)) if done else []
+
+
+@dataclass(frozen=True)
+class FamilyResults:
+    """All variants of one family, measured in the same way."""
+
+    family: str
+    style: float | None
+    """How strongly behaviour was pulled apart, where the report has several such datasets."""
+    dataset: str
+    """Fingerprint of the data."""
+    settings: dict[str, Any]
+    """The evaluation section of the configuration."""
+    tasks: list[int]
+    groups: dict[str, list[int]]
+    references: dict[str, Sequence[float]]
+    protocols: tuple[str, ...]
+    """Protocols that at least one run was evaluated under, in the order of the program."""
+    variants: tuple[Variant, ...]
+
+    @property
+    def label(self) -> str:
+        """What a reader calls this family on this data."""
+        return self.family if self.style is None else f"{self.family} (style={self.style:g})"
+
+    @cached_property
+    def rows(self) -> dict[str, np.ndarray]:
+        """Group -> positions of its tasks on the task axis."""
+        place = {task: i for i, task in enumerate(self.tasks)}
+        return {group: np.array([place[t] for t in tasks]) for group, tasks in self.groups.items()}
+
+    def task_returns(
+        self,
+        run: SeedRun,
+        protocol: str,
+        step: int,
+        *,
+        normalised: bool = True,
+    ) -> np.ndarray | None:
+        """Mean over repeats per task, NaN where all diverged; None if that was not measured."""
+        found = self.measured(run, protocol, "returns", step)
+        if found is None:
+            return None
+        returns = mean_of_measured(found, axis=1)
+        return normalise(returns, self.references) if normalised else returns
+
+    def measured(self, run: SeedRun, protocol: str, name: str, step: int) -> np.ndarray | None:
+        """Anything a protocol measured [task, repeat, ...]; None if it did not.
+
+        The oracle is looked up like a protocol.
+        """
+        evaluation = run.evaluations.get(step, {})
+        found = {**evaluation.get("protocols", {}), "oracle": evaluation.get("oracle", {})}
+        values = found.get(protocol, {}).get(name)
+        return None if values is None else np.asarray(values, np.float64)
+
+    def curve(self, run: SeedRun, protocol: str, step: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Normalised return and size of the context, both [task, horizon], as it grows."""
+        returns = self.measured(run, protocol, "curve_returns", step)
+        context = self.measured(run, protocol, "curve_context", step)
+        if returns is None or context is None:
+            return None
+        means = mean_of_measured(returns, axis=1)
+        return normalise(means, self.references), context.mean(axis=1)
+
+    def score(
+        self,
+        run: SeedRun,
+        protocol: str,
+        group: str,
+        step: int,
+        *,
+        normalised: bool = True,
+    ) -> float | None:
+        """Mean over the tasks of a group; None if that was not measured."""
+        returns = self.task_returns(run, protocol, step, normalised=normalised)
+        if returns is None:
+            return None
+        mean = float(mean_of_measured(returns[self.rows[group]]))
+        return None if np.isnan(mean) else mean
+
+    def scores(
+        self,
+        variant: Variant,
+        protocol: str,
+        group: str,
+        *,
+        step: int | None = None,
+        normalised: bool = True,
+    ) -> dict[int, float]:
+        """Seed -> score, of the seeds that were measured at the variant's step."""
+        at = variant.step if step is None else step
+        found = {
+            run.seed: self.score(run, protocol, group, at, normalised=normalised)
+            for run in variant.runs
+        }
+        return {seed: score for seed, score in found.items() if score is not None}
+
+    def seeds_by_tasks(self, variant: Variant, protocol: str, group: str) -> np.ndarray:
+        """Normalised returns [seeds, tasks of the group]; empty where nothing was measured.
+
+        A task that diverged in all repeats of any run is left out of all, to compare like with
+        like.
+        """
+        rows = self.rows[group]
+        every = [self.task_returns(r, protocol, v.step) for v in self.variants for r in v.runs]
+        whole = np.all([~np.isnan(e[rows]) for e in every if e is not None], axis=0)
+        found = [self.task_returns(run, protocol, variant.step) for run in variant.runs]
+        kept = [returns[rows][whole] for returns in found if returns is not None]
+        return np.stack(kept) if kept else np.empty((0, len(rows)))
+
+    def anchor(self, name: str, group: str, *, normalised: bool = True) -> float:
+        """Mean return of an anchor over a group, on the scale of the methods."""
+        returns = np.asarray(self.references[name], np.float64)
+        if normalised:
+            returns = normalise(returns, self.references)
+        return float(returns[self.rows[group]].mean())
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything a report is made of."""
+
+    families: tuple[FamilyResults, ...]
+    notes: tuple[str, ...]
+    """What a reader must know before comparing: unfinished runs, unequal seeds or updates."""
+
+    @property
+    def members(self) -> list[tuple[Variant, SeedRun]]:
+        """Every run, and what it is a seed of."""
+        return [(v, run) for f in self.families for v in f.variants for run in v.runs]
+
+    @cached_property
+    def identities(self) -> list[Identity]:
+        """All variants once, in the order of their places."""
+        places = {v.identity: v.place for f in self.families for v in f.variants}
+        return sorted(places, key=lambda identity: places[identity])

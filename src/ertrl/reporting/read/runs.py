@@ -1,0 +1,196 @@
+"""Read runs and sort them into what may be compared: families, variants, seeds.
+
+Runs of one family stand in one table only if they faced the same data, the same tasks and the same
+protocols; anything else is refused. Runs that differ in nothing but their seed form a variant and
+are averaged. What is missing stays missing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ertrl.config import fingerprint
+from ertrl.data import Dataset
+from ertrl.envs import GROUP_TITLES, family_names
+from ertrl.errors import ReportError
+from ertrl.evaluation import PROTOCOLS, missing_repeats
+from ertrl.reporting.read.dataset import style_of
+from ertrl.reporting.read.identity import Identity, configuration, identities
+from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
+from ertrl.training import Runs, open_runs
+
+
+def read_runs(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
+    """Read runs, refuse what cannot be compared, and sort the rest.
+
+    `data` are dataset folders that have moved; they are looked at only to tell datasets of one
+    family apart.
+    """
+    opened = open_runs(runs)
+    families: dict[str, list[SeedRun]] = {}
+    for run in opened:
+        evaluations = {step: run.evaluation(step) for step in run.evaluation_steps()}
+        probes = {step: run.probes(step) for step in run.probe_steps()}
+        families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
+    results = _placed(
+        _family(name, style, part)
+        for name, members in families.items()
+        for style, part in _apart(members, data).items()
+    )
+    return Results(results, tuple(note for family in results for note in _notes(family)))
+
+
+def _apart(members: list[SeedRun], data: Sequence[str | Path]) -> dict[float | None, list[SeedRun]]:
+    """Runs of one family by the strength of `style` of their data, where that differs."""
+    by_data: dict[str, list[SeedRun]] = {}
+    for member in members:
+        by_data.setdefault(member.run.spec["dataset"], []).append(member)
+    if len(by_data) == 1:
+        return {None: members}
+    styles = {}
+    for content, part in by_data.items():
+        for place in (part[0].run.spec["dataset_path"], *data):
+            if (Path(place) / "manifest.json").exists():
+                dataset = Dataset(place, verify=False)
+                if dataset.fingerprint == content:
+                    styles[style_of(dataset)] = part
+    if len(styles) < len(by_data):
+        return {None: members}  # what they differ in is something else, or unknown: refused later
+    return {style: styles[style] for style in sorted(styles)}
+
+
+def _placed(families: Iterator[FamilyResults]) -> tuple[FamilyResults, ...]:
+    """Give each variant its place; variants of one identity share theirs in all families."""
+    places: dict[Identity, int] = {}
+    found = []
+    for family in families:
+        variants = tuple(
+            replace(v, place=places.setdefault(v.identity, len(places))) for v in family.variants
+        )
+        found.append(replace(family, variants=variants))
+    return tuple(found)
+
+
+def _family(name: str, style: float | None, members: list[SeedRun]) -> FamilyResults:
+    evaluated = [m for m in members if m.evaluations]
+    if not evaluated and name not in family_names():
+        raise ReportError(
+            f"{name} are logs without a simulator, so runs on them have no returns to report; "
+            "use their agents with `ertrl.load_agent`"
+        )
+    if not evaluated:
+        raise ReportError(
+            f"no run of {name} has an evaluation yet; train further, or run "
+            f"`ertrl evaluate {members[0].run.path}`"
+        )
+    facts = _agreed_facts(members, evaluated)
+    variants = _variants(members)
+    _agreed_probes(variants)
+    seen = {p for m in evaluated for e in m.evaluations.values() for p in e["protocols"]}
+    protocols = tuple(p for p in PROTOCOLS if p in seen)
+    return FamilyResults(name, style, protocols=protocols, variants=variants, **facts)
+
+
+def _agreed_facts(members: list[SeedRun], evaluated: list[SeedRun]) -> dict[str, Any]:
+    """What all runs of a family must have in common."""
+    first = members[0]
+    for other in members[1:]:
+        _same(first, other, "dataset", first.run.spec["dataset"], other.run.spec["dataset"])
+    pattern_owner = evaluated[0]
+    pattern = next(iter(pattern_owner.evaluations.values()))
+    names = {
+        "dataset": "dataset",
+        "evaluation": "evaluation settings",
+        "tasks": "tasks",
+        "groups": "split of tasks into groups",
+        "references": "reference returns",
+    }
+    for member in evaluated:
+        for evaluation in member.evaluations.values():
+            for key, meaning in names.items():
+                _same(pattern_owner, member, meaning, pattern[key], evaluation[key])
+    facts = {key: pattern[key] for key in ("dataset", "tasks", "references")}
+    # Sealed JSON is sorted by key; readers want training tasks first and the farthest last.
+    order = dict.fromkeys([*GROUP_TITLES, *pattern["groups"]])
+    groups = {g: pattern["groups"][g] for g in order if g in pattern["groups"]}
+    return facts | {"groups": groups, "settings": pattern["evaluation"]}
+
+
+def _agreed_probes(variants: Sequence[Variant]) -> None:
+    """Probes that are shown side by side must have looked at equally much."""
+    probed = [(r, r.probes[v.step]) for v in variants for r in v.runs if v.step in r.probes]
+    for run, probes in probed[1:]:
+        first, expected = probed[0]
+        _same(first, run, "probe settings", expected["settings"], probes["settings"])
+
+
+def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) -> None:
+    if expected == found:
+        return
+    detail = ""
+    if isinstance(expected, str):
+        detail = f" ({expected} and {found})"
+    elif isinstance(expected, dict):
+        keys = [k for k in sorted({*expected, *found}) if expected.get(k) != found.get(k)]
+        detail = f" (in {', '.join(map(str, keys))})"
+    raise ReportError(
+        f"{one.run.name} and {other.run.name} cannot stand in one table: their {what} "
+        f"differ{detail}. Report them apart, or evaluate both in the same way."
+    )
+
+
+# --- variants ---
+
+
+def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
+    sorted_out: dict[str, list[SeedRun]] = {}
+    for member in members:
+        seeds = sorted_out.setdefault(fingerprint(configuration(member.run)), [])
+        for twin in seeds:
+            if twin.seed == member.seed:
+                raise ReportError(
+                    f"{twin.run.path} and {member.run.path} are the same run (method, "
+                    f"configuration and seed {twin.seed}); give only one of them"
+                )
+        seeds.append(member)
+    groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
+    found = identities([group[0].run for group in groups])
+    return tuple(Variant(one, tuple(group)) for one, group in zip(found, groups, strict=True))
+
+
+# --- what a reader must know ---
+
+
+def _notes(family: FamilyResults) -> Iterator[str]:
+    name = family.label
+    for variant in family.variants:
+        for member in variant.runs:
+            if member.last_step < variant.step:
+                where = f"only up to update {member.last_step}" if member.last_step else "never"
+                yield (
+                    f"{name}, {variant.label}, seed {member.seed} was evaluated {where}; "
+                    f"the tables show update {variant.step} without it."
+                )
+            lost = missing_repeats(member.evaluations.get(variant.step, {}))
+            for protocol, count in lost.items():
+                total = len(family.tasks) * family.settings["repeats"]
+                yield (
+                    f"{name}, {variant.label}, seed {member.seed}: {count} of {total} repeats with "
+                    f"{protocol} context are missing, because their simulation diverged; means are "
+                    "over the others."
+                )
+        if not variant.step:
+            yield f"{name}, {variant.label} has not been evaluated yet."
+        elif variant.step < variant.updates:
+            yield (
+                f"{name}, {variant.label} is unfinished: its numbers are those of update "
+                f"{variant.step:,} of {variant.updates:,}."
+            )
+    if len({v.step for v in family.variants}) > 1:
+        ages = ", ".join(f"{v.label} {v.step:,}" for v in family.variants)
+        yield f"{name}: unequal numbers of updates ({ages})."
+    seeds = {v.label: [m.seed for m in v.runs] for v in family.variants}
+    if len({tuple(s) for s in seeds.values()}) > 1:
+        text = "; ".join(f"{label}: {', '.join(map(str, s))}" for label, s in seeds.items())
+        yield f"{name}: variants have unequal sets of seeds ({text})."

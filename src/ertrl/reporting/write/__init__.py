@@ -1,0 +1,1 @@
+"""Fourth room: the page, the tables and the file of numbers."""

@@ -1,0 +1,80 @@
+"""results.json: every number behind the page, per seed and per task, and where it comes from."""
+
+from typing import Any
+
+import numpy as np
+
+from ertrl.evaluation import missing_repeats
+from ertrl.provenance import provenance
+from ertrl.reporting.measure.gain import Gains
+from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
+
+
+def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
+    """The content of results.json, to be sealed."""
+    return {
+        "kind": "ertrl-results",
+        "format": 1,
+        "families": {family.label: _family(family) for family in results.families},
+        "benefit": found
+        and {
+            "points": [point._asdict() for point in found.points],
+            "trends": [trend._asdict() for trend in found.trends],
+            "missing": found.missing,
+        },
+        "notes": list(results.notes),
+        "provenance": provenance(),
+    }
+
+
+def _family(family: FamilyResults) -> dict[str, Any]:
+    return {
+        "dataset": family.dataset,
+        "evaluation": family.settings,
+        "tasks": family.tasks,
+        "groups": family.groups,
+        "references": family.references,
+        "variants": [
+            {
+                "label": variant.label,
+                "method": variant.method,
+                "learner": variant.learner,
+                "updates": variant.updates,
+                "step": variant.step,
+                "runs": [_run(family, variant, run) for run in variant.runs],
+            }
+            for variant in family.variants
+        ],
+    }
+
+
+def _nulls(values: np.ndarray) -> list[float | None]:
+    """NaN, where all repeats of a task diverged, as JSON has it."""
+    return [None if np.isnan(v) else float(v) for v in values]
+
+
+def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any]:
+    measured = {}
+    for protocol in family.protocols:
+        scales = {}
+        for name, normalised in (("normalised", True), ("returns", False)):
+            per_task = family.task_returns(run, protocol, variant.step, normalised=normalised)
+            scales[name] = {
+                "per_task": None if per_task is None else _nulls(per_task),
+                "mean": {
+                    group: family.score(run, protocol, group, variant.step, normalised=normalised)
+                    for group in family.groups
+                },
+            }
+        measured[protocol] = scales
+    oracle = family.task_returns(run, "oracle", variant.step)
+    probes = run.probes.get(variant.step)
+    return {
+        "run": run.run.name,
+        "seed": run.seed,
+        "protocols": measured,
+        "oracle_normalised_per_task": None if oracle is None else _nulls(oracle),
+        "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
+        "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
+        "provenance": run.run.spec["provenance"],
+    }

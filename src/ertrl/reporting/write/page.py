@@ -1,0 +1,85 @@
+"""One self-contained page. The same runs give the same bytes: no date, no place, no machine."""
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ertrl.colours import COLOURS, PALETTE
+from ertrl.envs import group_title
+from ertrl.evaluation.idaq import EPISODES as IDAQ_EPISODES
+from ertrl.reporting.draw import Picture
+from ertrl.reporting.draw.look import inline_svg
+from ertrl.reporting.draw.panels import BAND_SEEDS
+from ertrl.reporting.write import words
+from ertrl.reporting.write.sections import (
+    Report,
+    closing_sections,
+    family_sections,
+    overview_section,
+)
+
+
+def render(report: Report) -> str:
+    """The whole page."""
+    results, families = report.results, report.families
+    seeds = sorted({len(v.runs) for f in results.families for v in f.variants})
+    notes = [*results.notes, *(note for f in families for note in f.material.notes)]
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            report=report,
+            families=[(family, family_sections(family)) for family in families],
+            first=overview_section(report),
+            last=closing_sections(report),
+            seeds=(seeds[0], seeds[-1]),
+            notes=notes,
+            css=_file("page.css"),
+            script=_file("page.js"),
+        )
+    )
+
+
+def _file(name: str) -> Markup:
+    """Our own text, taken as it is."""
+    return Markup(
+        (resources.files("ertrl.reporting.write") / "templates" / name).read_text().strip()
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ertrl.reporting.write"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    environment.filters |= {
+        "chance": words.chance,
+        "group_title": group_title,
+        "indented": lambda value: json.dumps(value, indent=2, sort_keys=True),
+        "minus": words.minus,
+        "number": lambda value, form=".1f": words.minus(words.number(value, form)),
+        "svg": _svg,
+    }
+    shared: dict[str, Any] = {
+        "BAND_SEEDS": BAND_SEEDS,
+        "COLOURS": COLOURS,
+        "IDAQ_EPISODES": IDAQ_EPISODES,
+        "MISSING": words.MISSING,
+        "n_colours": len(PALETTE),
+        "words": words,
+    }
+    environment.globals.update(shared)
+    return environment
+
+
+def _svg(picture: Picture, description: str) -> Markup:
+    return Markup(inline_svg(picture.figure, picture.name, description))

@@ -1,0 +1,265 @@
+"""The sections of the page. One is a template of its name and a function that makes its data.
+
+A function returns what its template calls `data`, or None where there is nothing to show. Every
+template of a family also sees `family`, a FamilyReport, and every template `report`.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.colors import to_hex
+
+from ertrl.envs import group_title
+from ertrl.evaluation.probes import principal_plane
+from ertrl.reporting.draw import Picture, slug
+from ertrl.reporting.draw.panels import TaskColours
+from ertrl.reporting.measure import comparison, context_shift, gain, representation
+from ertrl.reporting.measure.comparison import Column, ReturnsTable
+from ertrl.reporting.measure.gain import Gains
+from ertrl.reporting.read.agents import Watched
+from ertrl.reporting.read.dataset import Material
+from ertrl.reporting.read.identity import method_title, profile_of
+from ertrl.reporting.read.paper import in_paper, paper_results
+from ertrl.reporting.read.results import FamilyResults, Results
+from ertrl.reporting.write.words import minus
+
+Data = dict[str, Any]
+EXPLORER_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class FamilyReport:
+    """All there is to say about a family."""
+
+    results: FamilyResults
+    material: Material
+    table: ReturnsTable
+    unnormalised: ReturnsTable
+    pictures: dict[str, Picture]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All there is to say: a report before it is written."""
+
+    results: Results
+    families: list[FamilyReport]
+    gains: Gains | None
+    pictures: dict[str, Picture]
+    """Of all families together."""
+
+
+class Section(NamedTuple):
+    """A card of the page, with its data."""
+
+    key: str
+    """Its id in the page."""
+    short: str
+    """In the navigation."""
+    title: str
+    template: str
+    data: Data
+
+
+Kinds = dict[str, tuple[str, str, Callable[[Any], Data | None]]]
+"""Name of section and template -> short title, title, maker of its data."""
+
+
+def _filled(kinds: Kinds, report: FamilyReport | Report, prefix: str) -> Iterator[Section]:
+    for name, (short, title, make) in kinds.items():
+        data = make(report)
+        if data is not None:
+            yield Section(prefix + name, short, title, f"sections/{name}.html", data)
+
+
+# --- of one family ---
+
+
+def family_sections(report: FamilyReport) -> list[Section]:
+    """What there is to show of one family, in reading order."""
+    return list(_filled(_FAMILY, report, f"{slug(report.results.label)}-"))
+
+
+def _figure_only(_: FamilyReport) -> Data:
+    return {}
+
+
+def _adaptation(report: FamilyReport) -> Data | None:
+    if "adaptation" not in report.pictures:
+        return None
+    return {"oracle": context_shift.oracle_rows(report.results)}
+
+
+def _shift(report: FamilyReport) -> Data | None:
+    if not {"offline", "online"} <= set(report.results.protocols):
+        return None
+    pairs = ("points lost", "shift of z")
+    columns = [Column(group, what) for group in report.results.groups for what in pairs]
+    return {"columns": columns, "rows": context_shift.shift_rows(report.results)}
+
+
+def _latent(report: FamilyReport) -> Data | None:
+    """Also points to explore: every seed, every context, with the task under the pointer.
+
+    page.js draws them. Without JavaScript, on paper and for screen readers, the figure above it
+    says the same of the first seed.
+    """
+    if "latent" not in report.pictures:
+        return None
+    family, material = report.results, report.material
+    colours, values = TaskColours(material.axis), material.axis.values
+    group_of = {task: group for group, tasks in family.groups.items() for task in tasks}
+    tasks = [
+        {
+            "task": task,
+            "group": group_title(group_of[task]).lower(),
+            "shape": list(family.groups).index(group_of[task]),
+            "value": minus(f"{values[row]:.4g}"),
+            "colour": to_hex(colours.of(row)),
+        }
+        for row, task in enumerate(family.tasks)
+    ]
+    runs = [
+        {"label": identity.label, "seed": watched.seed, **_points(watched)}
+        for identity, seeds in material.watched.items()
+        for watched in seeds
+    ]
+    return {"explorer": {"axis": material.axis.label, "tasks": tasks, "runs": runs}}
+
+
+def _points(watched: Watched) -> Data:
+    """Points [task][context][x, y] of offline, and [task][x, y] of online contexts."""
+    codes, online = watched.codes, watched.online_z
+    centre, axes, _ = principal_plane(codes.reshape(-1, codes.shape[-1]))
+
+    def projected(z: np.ndarray) -> list[Any]:
+        plane = ((z - centre) @ axes.T).astype(np.float64)
+        return (np.round(plane, EXPLORER_DIGITS) + 0.0).tolist()  # + 0.0 turns -0.0 into 0.0
+
+    return {
+        "offline": projected(codes),
+        "online": None if online is None else projected(online),
+    }
+
+
+def _probes(report: FamilyReport) -> Data:
+    probed = representation.probes_of(report.results)
+    if not probed:
+        return {"probed": False}
+    return {
+        "probed": True,
+        "regression": representation.regression(report.results, probed),
+        "leak": representation.leak(report.results, probed),
+        "missing": representation.not_probed(report.results),
+    }
+
+
+def _ablation(report: FamilyReport) -> Data | None:
+    found = comparison.ablations(report.results, report.table)
+    return {"ablations": found} if found else None
+
+
+def _stats(report: FamilyReport) -> Data:
+    return {"iqm": comparison.iqm_rows(report.results, report.table.columns)}
+
+
+def _paper(report: FamilyReport) -> Data | None:
+    family = report.results
+    if not in_paper(family.family) or family.style:
+        return None
+    return {"paper": paper_results(), "rows": comparison.beside_paper(family, report.table)}
+
+
+def _data(report: FamilyReport) -> Data | None:
+    dataset = report.material.dataset
+    if dataset is None:
+        return None
+    tasks = dataset.tasks.values()
+    parameters = np.stack([data.parameters for data in tasks])
+    ends = (parameters.min(axis=0), parameters.max(axis=0))
+    return {
+        "dataset": dataset,
+        "parameters": list(zip(dataset.manifest["parameter_names"], *ends, strict=True)),
+        "episodes": sum(data.episodes for data in tasks),
+        "transitions": sum(int(data.lengths.sum()) for data in tasks),
+        "checkpoints": len({int(c) for data in tasks for c in np.unique(data.checkpoints)}),
+    }
+
+
+_FAMILY: Kinds = {
+    "summary": ("Summary", "Summary", _figure_only),
+    "curves": ("Learning", "Learning curves", _figure_only),
+    "adaptation": ("Adaptation", "Adaptation", _adaptation),
+    "shift": ("Context shift", "Context shift", _shift),
+    "tasks": ("Tasks", "Return per task", _figure_only),
+    "latent": ("Latent space", "Latent space", _latent),
+    "probes": ("What z knows", "What z knows", _probes),
+    "ablation": ("Ablation", "Ablation", _ablation),
+    "stats": ("Statistics", "Statistics", _stats),
+    "paper": ("Paper", "Beside the paper", _paper),
+    "data": ("Data", "Behaviour data", _data),
+}
+
+
+# --- of all families and runs ---
+
+
+def overview_section(report: Report) -> list[Section]:
+    """Above all families, where there are several."""
+    return list(_filled({"overview": ("Overview", "All families", _overview)}, report, ""))
+
+
+def closing_sections(report: Report) -> list[Section]:
+    """Below all families."""
+    return list(_filled(_CLOSING, report, ""))
+
+
+def _overview(report: Report) -> Data | None:
+    if len(report.families) < 2:
+        return None
+    columns, rows = comparison.overview(report.results)
+    return {"columns": columns, "rows": rows}
+
+
+def _benefit(report: Report) -> Data | None:
+    if report.gains is None:
+        return None
+    return {
+        "methods": [method_title(method) for method in (gain.WITH, gain.WITHOUT)],
+        "fewest": gain.FEWEST,
+        "families": len({p.family for p in report.gains.with_distance}),
+    }
+
+
+def _runs(report: Report) -> Data:
+    return {"runs": [(v, m, profile_of(m.run)) for v, m in report.results.members]}
+
+
+def _reproduce(report: Report) -> Data:
+    runs = [member.run for _, member in report.results.members]
+    commands = dict.fromkeys(run.spec["provenance"]["command"] for run in runs)
+    folders = [shlex.quote(f"runs/{run.name}") for run in runs]
+    again = " \\\n  ".join(["ertrl report", *folders, "--out report"])
+    return {"commands": "\n".join(commands), "again": again}
+
+
+def _provenance(report: Report) -> Data:
+    """Runs of the same origin stand together."""
+    origins: dict[str, tuple[Data, list[str]]] = {}
+    for _, member in report.results.members:
+        spec = member.run.spec
+        told = ("commit", "versions", "machine", "threads")
+        facts = {name: spec["provenance"][name] for name in told} | {"dataset": spec["dataset"]}
+        origins.setdefault(repr(facts), (facts, []))[1].append(member.run.name)
+    return {"origins": list(origins.values())}
+
+
+_CLOSING: Kinds = {
+    "benefit": ("When it helps", "When does hiding the behaviour policy help?", _benefit),
+    "runs": ("Runs", "Runs", _runs),
+    "reproduce": ("Reproduce", "How to reproduce", _reproduce),
+    "provenance": ("Provenance", "Provenance", _provenance),
+}

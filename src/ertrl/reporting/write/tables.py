@@ -1,0 +1,221 @@
+"""The tables as Markdown, LaTeX and CSV, and on the terminal."""
+
+import csv
+import io
+from itertools import product
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ertrl.envs import group_title
+from ertrl.reporting.measure.comparison import Cell, ReturnsTable
+from ertrl.reporting.measure.gain import Gains
+from ertrl.reporting.read.results import Results
+from ertrl.reporting.write.words import (
+    MISSING,
+    SHORT_TITLES,
+    caption,
+    chance,
+    interval,
+    number,
+    uncertainty,
+)
+from ertrl.text import markdown_table
+
+GAINS = (
+    "Gain of ER-TRL over FOCAL in points of normalised return, with Welch's 95% interval over "
+    "seeds. Distance: Wasserstein-2 between the behaviour policies of training tasks, mean over "
+    "pairs and states, per action dimension."
+)
+TRENDS = "Gain against distance over families; p (Holm): corrected for all rows of the table."
+CSV_COLUMNS = (
+    *("family", "variant", "method", "learner", "seed", "step", "group", "protocol"),
+    *("normalised_return", "return"),
+)
+
+
+# --- Markdown ---
+
+
+def markdown(table: ReturnsTable) -> str:
+    """The table for a README."""
+    head = ["Method", "n", *(f"{group_title(c.group)}, {c.protocol}" for c in table.columns)]
+    rows = []
+    for row in table.rows:
+        label = f"*{_plain(row.label)}*" if row.anchor else _plain(row.label)
+        rows.append([label, row.seeds, *map(_markdown_cell, row.cells)])
+    text = markdown_table(head, rows, "lr" + "r" * len(table.columns))
+    return f"{text}\n\n{table.family}. {caption(table)}\n"
+
+
+def _plain(text: str) -> str:
+    """Text that stays text in Markdown."""
+    return text.replace("\\", "\\\\").replace("<", "&lt;")
+
+
+def _markdown_cell(cell: Cell) -> str:
+    if cell.estimate is None:
+        return MISSING
+    text = number(cell.estimate.value)
+    text = f"<u>{text}</u>" if cell.significant else text
+    return (f"**{text}**" if cell.best else text) + uncertainty(cell)
+
+
+def gains_markdown(found: Gains) -> str:
+    """Gains of every family, and how they go with the distance between behaviour policies."""
+    protocols = list(dict.fromkeys(p.protocol for p in found.points))
+    rows = []
+    for family, group in dict.fromkeys((p.family, p.group) for p in found.points):
+        own = {p.protocol: p for p in found.points if (p.family, p.group) == (family, group)}
+        distance = next(iter(own.values())).distance
+        gains = [MISSING] * len(protocols)
+        for i, point in enumerate(own.get(protocol) for protocol in protocols):
+            if point is not None:
+                gains[i] = f"{number(point.gain)} {interval(point.low, point.high)}".strip()
+        far = MISSING if distance is None else f"{distance:.3f}"
+        rows.append([_plain(family), far, group_title(group), *gains])
+    head = ["Family", "distance", "Tasks", *(f"{p} context" for p in protocols)]
+    text = f"{markdown_table(head, rows, 'lrl' + 'r' * len(protocols))}\n\n{GAINS}\n"
+    if found.trends:
+        rows = [
+            [
+                *(group_title(t.group), t.protocol, f"{t.r:.2f}"),
+                *(chance(t.p), chance(t.p_holm), str(t.families)),
+            ]
+            for t in found.trends
+        ]
+        head = ["Tasks", "Context", "Pearson's r", "p", "p (Holm)", "families"]
+        text += f"\n{markdown_table(head, rows, 'llrrrr')}\n\n{TRENDS}\n"
+    return text
+
+
+# --- LaTeX ---
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "\n": " ",
+    **{c: f"\\{c}" for c in "&%$#_"},
+}
+
+
+def latex(table: ReturnsTable) -> str:
+    """The table for a paper; needs the booktabs package."""
+    groups = list(dict.fromkeys(c.group for c in table.columns))
+    width = len(table.columns) // len(groups)
+    heads, rules = [], []
+    for i, group in enumerate(groups):
+        heads.append(rf"\multicolumn{{{width}}}{{c}}{{{latex_escape(group_title(group))}}}")
+        rules.append(rf"\cmidrule(lr){{{3 + i * width}-{2 + (i + 1) * width}}}")
+    protocols = [latex_escape(c.protocol) for c in table.columns]
+    body = []
+    for i, row in enumerate(table.rows):
+        if row.anchor and i and not table.rows[i - 1].anchor:
+            body.append(r"\midrule")
+        cells = [latex_escape(row.label), row.seeds, *map(_latex_cell, row.cells)]
+        body.append(" & ".join(cells) + r" \\")
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{lr{'c' * len(table.columns)}}}",
+        r"\toprule",
+        " & ".join(["", "", *heads]) + r" \\",
+        " ".join(rules),
+        " & ".join(["Method", "$n$", *protocols]) + r" \\",
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{latex_escape(f'{table.family}. {caption(table)}')}}}",
+        r"\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def latex_escape(text: str) -> str:
+    """Plain text as LaTeX prints it."""
+    return "".join(_LATEX.get(c, c) for c in text)
+
+
+def _latex_cell(cell: Cell) -> str:
+    if cell.estimate is None:
+        return "--"
+    text = number(cell.estimate.value)
+    text = rf"\mathbf{{{text}}}" if cell.best else text
+    text = rf"\underline{{{text}}}" if cell.significant else text
+    return f"${text}$" + latex_escape(uncertainty(cell))
+
+
+# --- CSV ---
+
+
+def csv_table(results: Results) -> str:
+    """Every number of every seed, one line each: the input of any other analysis."""
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(CSV_COLUMNS)
+    for family in results.families:
+        runs = [(v, run) for v in family.variants for run in v.runs]
+        for (v, run), group, protocol in product(runs, family.groups, family.protocols):
+            scores = [
+                family.score(run, protocol, group, v.step, normalised=normalised)
+                for normalised in (True, False)
+            ]
+            who = [family.label, v.label, v.method, v.learner, run.seed, v.step, group, protocol]
+            lines.writerow([*who, *("" if x is None else f"{x:.6f}" for x in scores)])
+    return out.getvalue()
+
+
+# --- terminal ---
+
+
+def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
+    """Print the table of each family, and what a reader must know before comparing."""
+    for table in tables:
+        console.print(_rich_table(table))
+    console.print(
+        "± is half the 95% confidence interval over seeds; bold is the highest mean.", style="dim"
+    )
+    for note in results.notes:
+        console.print(Text(f"Note: {note}", style="yellow"))
+
+
+def _rich_table(returns: ReturnsTable) -> Table:
+    """A line per group and protocol, so that it fits 80 columns."""
+    unit = "normalised return, random 0, expert 100" if returns.normalised else "return"
+    table = Table(
+        title=Text.assemble((returns.family, "bold"), f"  {unit}"),
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("tasks", no_wrap=True)
+    table.add_column("context", no_wrap=True)
+    for row in returns.rows:
+        head = row.label.replace(" ", "\n") if row.anchor else f"{row.label}\nn={row.seeds}"
+        style = "dim" if row.anchor else None
+        table.add_column(Text(head), justify="right", style=style, no_wrap=True)
+    before = None
+    for i, column in enumerate(returns.columns):
+        if before not in (None, column.group):
+            table.add_section()
+        title = Text(SHORT_TITLES.get(column.group, column.group) if before != column.group else "")
+        cells = [_rich_cell(row.cells[i]) for row in returns.rows]
+        table.add_row(title, Text(column.protocol), *cells)
+        before = column.group
+    return table
+
+
+def _rich_cell(cell: Cell) -> Text:
+    if cell.estimate is None:
+        return Text(MISSING, style="dim")
+    style = ("bold " if cell.best else "") + ("underline" if cell.significant else "")
+    return Text.assemble((number(cell.estimate.value), style.strip()), (uncertainty(cell), "dim"))

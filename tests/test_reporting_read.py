@@ -1,0 +1,278 @@
+"""Reading: runs sorted into what may be compared, who a variant is, the paper's numbers."""
+
+import numpy as np
+import pytest
+
+from ertrl import store
+from ertrl.config import to_json
+from ertrl.errors import ReportError, RunError
+from ertrl.profiles import train_config
+from ertrl.reporting.read.dataset import read_material, task_axis
+from ertrl.reporting.read.identity import Identity
+from ertrl.reporting.read.paper import in_paper, paper_results, published
+from ertrl.reporting.read.runs import read_runs
+from fake_runs import TASKS, enrich, fake_run, lose, returns_of, styled, two_by_three
+from toys import write_dataset
+
+
+def labels_of(runs):
+    return [identity.label for identity in read_runs(runs).identities]
+
+
+# --- what may stand in one table ---
+
+
+def test_nothing_evaluated_is_an_error(tmp_path):
+    with pytest.raises(ReportError, match="no run of point-robot has an evaluation"):
+        read_runs([fake_run(tmp_path, steps=())])
+
+
+def test_runs_on_logs_have_nothing_to_report(tmp_path):
+    with pytest.raises(ReportError, match="my-logs are logs without a simulator"):
+        read_runs([fake_run(tmp_path, steps=(), family="my-logs")])
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"dataset": "bbbbbbbbbb"}, "dataset differ .aaaaaaaaaa and bbbbbbbbbb"),
+        ({"settings": {"evaluation": {"episodes": 4}}}, "evaluation settings differ .in episodes"),
+        ({"settings": {"evaluation": {"prior": "mean"}}}, "evaluation settings differ .in prior"),
+        (
+            {"groups": {"train": [0, 1, 2], "test-id": [3, 4, 5], "test-ood": [6, 7]}},
+            "split of tasks into groups differ .in test-id, train",
+        ),
+    ],
+)
+def test_what_differs_is_not_mixed(tmp_path, change, complaint):
+    runs = [fake_run(tmp_path, "er-trl"), fake_run(tmp_path, "focal", **change)]
+    with pytest.raises(ReportError, match=complaint) as error:
+        read_runs(runs)
+    assert all(run.name in str(error.value) for run in runs)
+
+
+def test_a_copy_of_a_run_is_refused_and_a_repetition_is_not(tmp_path):
+    run = fake_run(tmp_path)
+    assert len(read_runs([run, run]).families[0].variants[0].runs) == 1
+    with pytest.raises(ReportError, match="are the same run"):
+        read_runs([run, fake_run(tmp_path, name="copy")])
+
+
+def test_a_folder_of_runs_stands_for_its_runs(tmp_path):
+    two_by_three(tmp_path)
+    assert len(read_runs([tmp_path]).families[0].variants) == 2
+
+
+def test_a_folder_without_runs_is_an_error(tmp_path):
+    with pytest.raises(RunError, match="is not a run"):
+        read_runs([tmp_path])
+    with pytest.raises(RunError, match="no run to look at"):
+        read_runs([])
+
+
+def test_probes_that_looked_at_unequally_much_are_not_averaged(tmp_path):
+    runs = [enrich(fake_run(tmp_path, seed=seed)) for seed in range(2)]
+    file = runs[1] / "probes" / "00002000.json"
+    content = store.read_json(file)
+    content["settings"]["transitions"] = 200
+    store.write_json(file, content)
+    with pytest.raises(ReportError, match=r"probe settings differ \(in transitions\)"):
+        read_runs(runs)
+
+
+def test_strengths_of_style_stand_apart(tmp_path):
+    families = read_runs(styled(tmp_path)).families
+    assert [(f.family, f.style) for f in families] == [("point-robot", 0), ("point-robot", 2)]
+    assert families[1].label == "point-robot (style=2)"
+    one, other = (f.variants[0] for f in families)
+    assert (one.identity, one.place) == (other.identity, other.place)
+
+
+# --- what is missing ---
+
+
+def test_a_missing_repeat_is_counted_and_not_averaged_in(tmp_path):
+    runs = two_by_three(tmp_path)
+    file = runs[0] / "evaluations" / "00002000.json"
+    content = store.read_json(file)
+    content["protocols"]["online"]["returns"][4] = [None, returns_of(40.0)]
+    store.write_json(file, content)
+    results = read_runs(runs)
+    family = results.families[0]
+    first = family.variants[0].runs[0]
+    assert family.score(first, "online", "test-id", 2000) == pytest.approx((40 + 80) / 2)
+    assert any(
+        "ER-TRL, seed 0: 1 of 16 repeats with online context are missing" in note
+        for note in results.notes
+    )
+
+
+def test_a_task_that_always_diverged_is_left_out_of_all_comparisons(tmp_path):
+    runs = two_by_three(tmp_path)
+    lose(runs[0], "offline", task=5, repeats=(0, 1))
+    family = read_runs(runs).families[0]
+    for variant in family.variants:
+        assert family.seeds_by_tasks(variant, "offline", "test-id").shape == (3, 1)
+    assert family.score(family.variants[0].runs[0], "offline", "test-id", 2000) == 90.0
+
+
+def test_the_curve_ends_at_the_number_of_the_table(tmp_path):
+    family = read_runs(enrich(fake_run(tmp_path))).families[0]
+    run = family.variants[0].runs[0]
+    returns, context = family.curve(run, "online", 2000)
+    assert context.tolist() == [[20, 40, 60]] * len(TASKS)
+    np.testing.assert_allclose(returns[:, -1], family.task_returns(run, "online", 2000))
+    np.testing.assert_allclose(returns[:, -1] - returns[:, 0], 40)  # 8 of 20 raw points
+
+
+def test_data_of_no_run_is_refused(tmp_path):
+    results = read_runs(fake_run(tmp_path))
+    write_dataset(tmp_path / "data")
+    with pytest.raises(ReportError, match="is not the dataset of any of these runs"):
+        read_material(results, [tmp_path / "data"])
+
+
+# --- who a variant is ---
+
+
+def test_configurations_are_not_averaged_but_told_apart(tmp_path):
+    runs = [
+        fake_run(tmp_path, settings={"method": {"mi_weight": weight}}, name=f"run-{weight}")
+        for weight in (0.0, 0.5)
+    ]
+    assert labels_of(runs) == ["ER-TRL (mi_weight=0.0)", "ER-TRL (mi_weight=0.5)"]
+    told = Identity("er-trl", settings=(("method.mi_weight", "0.0"),))
+    assert read_runs(runs).identities[0] == told
+    assert not told.plain
+
+
+def test_logging_settings_do_not_split_a_variant(tmp_path):
+    runs = [
+        fake_run(tmp_path, seed=0),
+        fake_run(tmp_path, seed=1, settings={"checkpoint_every": 500}),
+    ]
+    assert labels_of(runs) == ["ER-TRL"]
+
+
+def test_the_variant_of_the_profile_needs_no_more_than_its_name(tmp_path):
+    _, config = train_config("laptop", "point-robot", "er-trl", "td3bc")
+    usual = {k: v for k, v in to_json(config).items() if k != "seed"}
+    without = {**usual, "method": {**usual["method"], "mi_weight": 0.0}}
+    runs = [
+        fake_run(tmp_path, settings=settings, name=name, profile="laptop")
+        for name, settings in (("a", usual), ("b", without))
+    ]
+    assert labels_of(runs) == ["ER-TRL", "ER-TRL (mi_weight=0.0)"]
+    assert [identity.plain for identity in read_runs(runs).identities] == [True, False]
+
+
+def test_profiles_are_named_where_two_have_their_own(tmp_path):
+    runs = []
+    for profile, variant in (("laptop", "paper"), ("paper", "paper"), ("paper", "released")):
+        _, config = train_config(profile, "point-robot", "focal", "td3bc", variant)
+        settings = {k: v for k, v in to_json(config).items() if k != "seed"}
+        settings["evaluation"] = {}
+        origin = {"name": f"{profile}-{variant}", "profile": profile, "variant": variant}
+        runs.append(fake_run(tmp_path, "focal", settings=settings, **origin))
+    labels = labels_of(runs)
+    assert labels == ["FOCAL (laptop)", "FOCAL (paper)", "FOCAL (paper, released)"]
+
+
+# --- one number per task ---
+
+
+def test_angles_are_cut_open_opposite_to_the_training_tasks():
+    angles = np.radians([0, 90, 180, -45, 225])
+    parameters = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    axis = task_axis(("goal_x", "goal_y"), parameters, np.arange(3))
+    assert axis.label == "goal angle (degrees)"
+    assert axis.values == pytest.approx([0, 90, 180, -45, 225])
+    assert not axis.circular
+
+
+def test_directions_all_around_are_circular():
+    angles = np.radians(np.arange(0, 360, 10))
+    parameters = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    axis = task_axis(("drift_x", "drift_y"), parameters, np.arange(36))
+    assert axis.circular
+    assert (axis.values.min(), axis.values.max()) == pytest.approx((0, 350), abs=1e-6)
+
+
+def test_one_parameter_is_its_own_axis():
+    axis = task_axis(("mass_factor",), np.array([[0.5], [2.0]]), np.arange(2))
+    assert (axis.label, axis.values.tolist()) == ("mass factor", [0.5, 2.0])
+
+
+# --- the paper's numbers ---
+
+ER_TRL = {
+    # family: ID offline, online, non-prior; OOD offline, online, non-prior; normalised
+    "cheetah-vel": (96.4, 92.5, 94.2, 72.6, 61.8, 70.4),
+    "ant-goal": (107.7, 93.1, 102.2, 79.1, 49.2, 67.3),
+    "ant-dir": (69.1, 53.6, 62.3, 54.9, 27.6, 32.3),
+    "humanoid-dir": (70.5, 61.4, 60.7, 59.9, 53.4, 51.1),
+    "hopper-mass": (98.7, 99.7, 100.9, 99.7, 99.6, 96.6),
+    "hopper-friction": (86.7, 92.9, 91.0, 67.4, 66.4, 65.7),
+    "walker-mass": (77.5, 70.7, 68.6, 61.7, 65.2, 63.9),
+    "walker-friction": (64.2, 55.6, 49.9, 62.8, 58.8, 54.8),
+}
+COLUMNS = [(g, p) for g in ("train", "test-ood") for p in ("offline", "online", "non-prior")]
+
+
+@pytest.mark.parametrize("family", ER_TRL)
+def test_er_trl_as_printed(family):
+    found = [published(family, "er-trl", *column).mean for column in COLUMNS]
+    assert found == pytest.approx(ER_TRL[family], abs=0.0501)
+
+
+@pytest.mark.parametrize(
+    ("family", "method", "column", "mean"),
+    [
+        ("cheetah-vel", "csro", ("train", "offline"), 94.0),
+        ("cheetah-vel", "offline-pearl", ("test-ood", "online"), 56.2),
+        ("ant-goal", "focal", ("test-ood", "non-prior"), 48.3),
+        ("ant-dir", "csro", ("test-ood", "online"), 8.5),
+        ("hopper-mass", "unicorn", ("test-ood", "non-prior"), 86.7),
+        ("walker-friction", "offline-pearl", ("train", "offline"), 56.5),
+    ],
+)
+def test_best_baselines_as_printed(family, method, column, mean):
+    assert published(family, method, *column).mean == pytest.approx(mean, abs=0.0501)
+
+
+def test_unnormalised_id_offline():
+    expected = [-35.5, -134.2, 680.9, 745.5, 614.7, 546.0, 618.8, 541.3]
+    found = [
+        published(family, "er-trl", "train", "offline", normalised=False).mean for family in ER_TRL
+    ]
+    assert found == expected
+
+
+def test_every_table_is_complete():
+    results = paper_results()
+    methods = {"offline-pearl", "focal", "csro", "unicorn", "er-trl"}
+    blocks = [
+        block
+        for scale in ("normalised", "unnormalised")
+        for group in results[scale].values()
+        for block in group.values()
+    ]
+    assert len(blocks) == 12
+    for block in [*blocks, *results["rmse"].values()]:
+        assert block.keys() == ER_TRL.keys()
+        for entries in block.values():
+            assert entries.keys() == methods
+            assert all(len(entry) == 2 and entry[1] >= 0 for entry in entries.values())
+
+
+def test_rmse_as_printed():
+    rmse = paper_results()["rmse"]
+    assert rmse["linear"]["cheetah-vel"]["csro"] == [0.1586, 0.0009]
+    assert rmse["svr"]["humanoid-dir"]["offline-pearl"] == [1.3596, 0.0]
+
+
+def test_what_the_paper_does_not_have():
+    assert not in_paper("point-robot")
+    assert in_paper("ant-dir")
+    assert published("point-robot", "er-trl", "train", "offline") is None
+    assert published("ant-dir", "er-trl", "test-id", "offline") is None
