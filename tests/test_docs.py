@@ -143,7 +143,6 @@ def test_lines_are_short_but_for_tables_and_links(page):
         "methods.md",
         "collection.md",
         "determinism.md",
-        "report.md",
     ):
         pytest.skip("is being rewritten")
     for line in page.read_text().splitlines():
