@@ -18,8 +18,8 @@ import pytest
 from conftest import TINY_COLLECT, options_of
 from ertrl import api, store
 from ertrl.collection import collect, sac
-from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, unfinished_folder
-from ertrl.data import Dataset, DatasetWriter, TaskRecord
+from ertrl.collection.savepoints import RowSeal, Savepoint, open_savepoints, unfinished_folder
+from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
 from ertrl.errors import CorruptFileError, DataError, RunError
 from ertrl.types import Dims, Episodes
 from toys import ToyFamily
@@ -266,7 +266,7 @@ def test_killed_while_sealing_goes_on(tmp_path, monkeypatch):
     records = {task: TaskRecord("train", (4.0,), reference) for task in range(2)}
 
     def filled_writer(path):
-        writer = DatasetWriter(path, family, 3)
+        writer = DatasetWriter(path, Description.of(family), {0: 3, 1: 3})
         for task in range(2):
             writer.add(task, episode, 0)
         return writer
@@ -278,7 +278,8 @@ def test_killed_while_sealing_goes_on(tmp_path, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             writer.seal(records, {})
     writer.pause()
-    DatasetWriter(tmp_path / "d", family, 3, filled=[1, 1]).seal(records, {})
+    about = Description.of(family)
+    DatasetWriter(tmp_path / "d", about, {0: 3, 1: 3}, filled=[1, 1]).seal(records, {})
     assert Dataset(tmp_path / "d").fingerprint == Dataset(tmp_path / "whole").fingerprint
 
 
@@ -299,7 +300,7 @@ def test_a_large_state_is_saved_in_portions(tmp_path, monkeypatch):
     config = SMALL["point-robot"]
     states = [sac.init(config, Dims(2, 2), 2, jax.random.key(seed)) for seed in (0, 1)]
     monkeypatch.setattr("ertrl.collection.savepoints.PORTION_BYTES", 3000)
-    with Savepoints(tmp_path / "d", {"family": "point-robot"}) as savepoints:
+    with open_savepoints(tmp_path / "d", {"family": "point-robot"}) as savepoints:
         savepoints.save(Savepoint(7, {"block": np.array(7)}, {}), states[0])
         portions = sorted(savepoints.folder.glob("00000007.part*"))
         read = savepoints.load_state(7, states[1])

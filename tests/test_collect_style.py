@@ -10,8 +10,8 @@ from scipy.linalg import sqrtm
 from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.collection.distance import policy_distance, wasserstein
-from ertrl.collection.policies import style_bonus, style_directions, task_inputs
-from ertrl.collection.replay import Replay
+from ertrl.collection.policies import task_inputs
+from ertrl.collection.replay import Replay, style_bonus, style_directions
 from ertrl.envs import Step, make_family
 from ertrl.errors import DataError
 
@@ -93,15 +93,14 @@ def test_without_style_nothing_is_added():
 
 
 def test_the_bonus_is_that_of_the_task_that_rewards():
-    bonus = style_bonus(FAMILY, STYLED)
-    assert bonus is not None
-    replay = Replay(FAMILY, 1, bonus=bonus)
+    shape = {"steps_per_block": 5, "updates_per_step": 1, "batch_size": 64}
+    replay = Replay(FAMILY, dataclasses.replace(STYLED, relabel_fraction=1.0, **shape))
     draw = np.random.default_rng(0)
     action = draw.uniform(-1, 1, (40, 2)).astype(np.float32)
     outcome = draw.normal(size=(40, 2)).astype(np.float32)
     no = np.zeros(40, bool)
     replay.add(np.arange(40), outcome, action, Step(outcome, outcome, no, no))
-    batch, rewarded_by = replay.relabelled(0, 0, (5, 64), fraction=1.0)
+    batch, rewarded_by = replay.relabelled(block=0)
     true = FAMILY.reward(batch.next_observation, batch.action, FAMILY.parameters[rewarded_by])
     directions = style_directions(FAMILY, STYLED)[rewarded_by]
     expected = true + (directions * batch.action).sum(axis=-1) / np.sqrt(2)

@@ -1,6 +1,7 @@
 """Behaviour data: SAC learns, data goes from poor to expert, nothing broken gets in."""
 
 import dataclasses
+import os
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +12,11 @@ from conftest import TINY_COLLECT
 from ertrl.collection import sac
 from ertrl.collection.collect import collect
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.replay import Lookahead, Replay
+from ertrl.collection.replay import Replay
 from ertrl.collection.trainer import PolicyTrainer
-from ertrl.data import Dataset
+from ertrl.data import Dataset, DatasetWriter, Description
 from ertrl.envs import Step, make_family
-from ertrl.errors import ConfigError, DataError
+from ertrl.errors import ConfigError, DataError, RunError
 from ertrl.profiles import collect_config
 
 
@@ -150,19 +151,26 @@ class TwoTasks:
         return (outcome * parameters)[..., 0]
 
 
+def replay_of(family, rows, updates, **settings):
+    """A replay with room for so many rows that gives batches of 8."""
+    shape = {"steps_per_block": updates, "updates_per_step": 1, "batch_size": 8, "random_steps": 0}
+    one = {"simulations_per_task": 1, "steps": rows}
+    return Replay(family, CollectConfig(**(shape | one | settings)))
+
+
 def test_replay_relabels_rewards_and_leaves_diverged_rows_out():
-    replay = Replay(TwoTasks(), capacity_per_task=4)
+    replay = replay_of(TwoTasks(), rows=4, updates=200)
     task = np.array([0, 0, 1, 1])
     outcome = np.array([[1.0], [2.0], [3.0], [99.0]])
     diverged = np.array([False, False, False, True])
     step = Step(outcome.astype(np.float32), outcome, np.zeros(4, bool), diverged)
     replay.add(task, outcome, np.zeros((4, 1)), step)
-    own = replay.own(seed=0, block=0, shape=(50, 8), tasks=[0, 1])
-    alone = replay.own(seed=0, block=0, shape=(50, 8), tasks=[1])
+    own = replay.own(block=0, tasks=[0, 1])
+    alone = replay.own(block=0, tasks=[1])
     np.testing.assert_array_equal(alone.observation[:, 0], own.observation[:, 1])
     assert set(own.reward[:, 0].ravel()) == {1.0, 2.0}
     assert set(own.reward[:, 1].ravel()) == {30.0}, "the diverged row is gone"
-    batch, rewarded_by = replay.relabelled(seed=0, block=0, shape=(200, 8), fraction=0.5)
+    batch, rewarded_by = replay.relabelled(block=0)
     assert set(batch.reward[:, :4].ravel()) == {1.0, 2.0, 3.0, 10.0, 20.0, 30.0}
     assert set(batch.reward[:, 4:].ravel()) == {1.0, 2.0, 30.0}, "the other half keeps its task"
     expected = batch.observation[..., 0] * TwoTasks.parameters[rewarded_by, 0]
@@ -172,18 +180,18 @@ def test_replay_relabels_rewards_and_leaves_diverged_rows_out():
 def test_dynamics_are_never_relabelled():
     family = TwoTasks()
     family.varies = "dynamics"
-    replay = Replay(family, capacity_per_task=1)
+    replay = replay_of(family, rows=1, updates=100, relabel_fraction=1.0)
     outcome = np.array([[1.0], [3.0]])
     step = Step(outcome, outcome, np.zeros(2, bool), np.zeros(2, bool))
     replay.add(np.array([0, 1]), outcome, np.zeros((2, 1)), step)
-    batch, _ = replay.relabelled(seed=0, block=0, shape=(100, 8), fraction=1.0)
+    batch, _ = replay.relabelled(block=0)
     assert set(batch.reward.ravel()) == {1.0, 30.0}
 
 
 def test_n_step_returns_end_where_the_simulation_does():
     """Two simulations of each task; one is restarted after two steps, one terminates after two."""
     family = TwoTasks()
-    replay = Replay(family, 8, lookahead=Lookahead(steps=3, stride=2, discount=0.5))
+    replay = replay_of(family, 4, updates=200, n_step=3, simulations_per_task=2, discount=0.5)
     task, state = np.array([0, 0, 1, 1]), np.array([10.0, 20.0, 30.0, 40.0])
     for t in range(4):
         after = state + 1
@@ -191,7 +199,7 @@ def test_n_step_returns_end_where_the_simulation_does():
         step = Step(after[:, None], np.full((4, 1), 1.0 + t), ends, np.zeros(4, bool))
         replay.add(task, state[:, None], np.zeros((4, 1)), step)
         state = np.where([False, t == 1, False, t == 1], [0, 50, 0, 60], after)
-    batch = replay.own(seed=0, block=0, shape=(200, 8), tasks=[0, 1])
+    batch = replay.own(block=0, tasks=[0, 1])
     rows = zip(*(x[..., 0] if x.ndim > 3 else x for x in batch), strict=True)
     found = {
         (float(s), float(r), float(s2), float(end))
@@ -224,14 +232,14 @@ def test_n_step_returns_end_where_the_simulation_does():
 
 def test_n_step_returns_do_not_follow_another_tasks_policy_or_a_gap():
     family = TwoTasks()
-    replay = Replay(family, 3, lookahead=Lookahead(steps=2, stride=1, discount=0.5))
+    replay = replay_of(family, 3, updates=100, n_step=2, discount=0.5)
     task, state = np.array([0, 1]), np.array([10.0, 20.0])
     for t in range(3):
         diverged = np.array([False, t == 1])
         step = Step((state + 1)[:, None], np.ones((2, 1)), np.zeros(2, bool), diverged)
         replay.add(task, state[:, None], np.zeros((2, 1)), step)
         state = state + 1
-    batch, by = replay.relabelled(seed=0, block=0, shape=(100, 8), fraction=0.5)
+    batch, by = replay.relabelled(block=0)
     found = set(zip(batch.observation.ravel(), by.ravel(), batch.reward.ravel(), strict=True))
     assert found == {
         *((10, 0, 1.5), (11, 0, 1.5), (12, 0, 1)),
@@ -249,8 +257,6 @@ def test_an_existing_dataset_is_not_overwritten(tiny_dataset):
 
 
 def test_a_killed_collection_leaves_no_dataset(tmp_path, monkeypatch):
-    from ertrl.data import DatasetWriter
-
     def die(*args):
         raise KeyboardInterrupt
 
@@ -282,8 +288,6 @@ def test_impossible_settings_are_refused(change, message):
 
 
 def test_a_full_disk_is_an_error_before_anything_is_simulated(tmp_path, monkeypatch):
-    import os
-
     def full(descriptor, offset, size):
         raise OSError(28, "No space left on device")
 
@@ -294,13 +298,10 @@ def test_a_full_disk_is_an_error_before_anything_is_simulated(tmp_path, monkeypa
 
 
 def test_two_collectors_of_one_place_are_refused(tmp_path):
-    from ertrl.data import DatasetWriter
-    from ertrl.errors import RunError
-
-    family = make_family("point-robot")
-    first = DatasetWriter(tmp_path / "d", family, 1)
+    about = Description.of(make_family("point-robot"))
+    first = DatasetWriter(tmp_path / "d", about, {0: 1})
     with pytest.raises(RunError, match="in use by process"):
-        DatasetWriter(tmp_path / "d", family, 1)
+        DatasetWriter(tmp_path / "d", about, {0: 1})
     first.abandon()
     assert list(tmp_path.iterdir()) == []
-    DatasetWriter(tmp_path / "d", family, 1).abandon()
+    DatasetWriter(tmp_path / "d", about, {0: 1}).abandon()

@@ -15,7 +15,7 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
 
 from ertrl.data import Dataset
 from ertrl.data.sampler import SamplingConfig
-from ertrl.data.writer import DatasetWriter, TaskRecord
+from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
@@ -344,7 +344,8 @@ def write_dataset(path, tasks=4):
     Observations say where they come from: (task, 10 x episode + step, 0). Rows behind an episode's
     end hold 99, and nobody may ever see them.
     """
-    writer = DatasetWriter(path, ToyFamily([HORIZON] * tasks, HORIZON), 2)
+    about = Description.of(ToyFamily([HORIZON] * tasks, HORIZON))
+    writer = DatasetWriter(path, about, dict.fromkeys(range(tasks), 2))
     for task in range(tasks):
         observation = np.full((2, HORIZON + 1, DIMS.observation), 99.0, np.float32)
         action = np.full((2, HORIZON, DIMS.action), 99.0, np.float32)

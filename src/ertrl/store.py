@@ -10,9 +10,10 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -21,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as safetensors_load
 from safetensors.numpy import save as safetensors_save
 
-from ertrl.errors import CorruptFileError, RunError
+from ertrl.errors import CorruptFileError, DataError, RunError
 
 MAX_JSON_BYTES = 64 * 2**20
 """No manifest of ours is larger; a larger file is not one."""
@@ -163,16 +164,23 @@ def map_array(path: Path, dtype: np.dtype | str, shape: tuple[int, ...]) -> np.m
     return array
 
 
-def map_again(path: Path, dtype: np.dtype | str, shape: tuple[int, ...]) -> np.memmap:
-    """A file of `map_array` with what was written to it; it may since have lost rows at its end."""
+def map_again(
+    path: Path, dtype: np.dtype | str, shape: tuple[int, ...], mode: Literal["r", "r+"] = "r+"
+) -> np.memmap:
+    """A file of `map_array` with what was written to it.
+
+    To be written to ("r+"), it may since have lost rows at its end.
+    """
     try:
-        array = np.lib.format.open_memmap(path, "r+")
+        array = np.lib.format.open_memmap(path, mode)
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing") from None
     except (ValueError, OSError, EOFError) as error:
         raise CorruptFileError(f"{path} is not a readable .npy file: {error}") from None
-    fits = array.dtype == dtype and array.shape[1:] == shape[1:] and len(array) <= shape[0]
-    if not fits:
+    fits = array.shape == shape
+    if mode == "r+" and not fits:
+        fits = array.shape[1:] == shape[1:] and len(array) < shape[0]
+    if array.dtype != dtype or not fits:
         raise CorruptFileError(
             f"{path} holds {array.dtype} {array.shape}, expected {np.dtype(dtype)} {shape}"
         )
@@ -226,6 +234,22 @@ def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
         lambda path, _: jax.numpy.asarray(stored[jax.tree_util.keystr(path)]), arrays
     )
     return eqx.combine(filled, static)
+
+
+@contextlib.contextmanager
+def claim(path: Path) -> Generator[None]:
+    """Hold the place of a folder that is being made; it must not be there yet.
+
+    The lock is a hidden folder beside it, which is gone afterwards.
+    """
+    if path.exists():
+        raise DataError(f"{path} already exists. Choose another place, or remove it.")
+    lock = path.with_name(f".{path.name}.lock")
+    with exclusive(lock):
+        try:
+            yield
+        finally:
+            shutil.rmtree(lock, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -43,41 +43,24 @@ def _print(summary: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from ertrl.data.card import (
-        GROUP_HEAD,
-        checkpoint_head,
-        checkpoint_rows,
-        group_rows,
-        task_head,
-        task_rows,
-    )
-    from ertrl.data.info import facts
+    from ertrl.data.info import facts, tables
 
     on_terminal = sys.stdout.isatty()
     console = Console(width=None if on_terminal else 160, highlight=False, soft_wrap=True)
-
-    def show(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        table = Table(box=box.SIMPLE_HEAD if on_terminal else None, title=None)
-        for i, name in enumerate(head):
-            words = i == 0 or name == "group"
-            table.add_column(name, justify="left" if words else "right", no_wrap=True)
-        for row in rows:
-            table.add_row(*row)
-        console.print(f"\n[bold]{title}[/bold]")
-        console.print(table)
-
     console.print(f"[bold]{escape(summary['dataset'])}[/bold]")
-    shown = facts(summary)
-    width = max(map(len, shown)) + 2
-    for name, value in shown.items():
+    words = facts(summary)
+    width = max(map(len, words)) + 2
+    for name, value in words.items():
         console.print(f"  [dim]{escape(name.ljust(width))}[/dim]{escape(value)}")
-    show("Mean return of an episode", GROUP_HEAD, group_rows(summary))
-    show(
-        "By checkpoint: mean over tasks (lowest to highest task)",
-        checkpoint_head(summary),
-        checkpoint_rows(summary),
-    )
-    show("Tasks", task_head(summary), task_rows(summary))
+    for table in tables(summary):
+        shown = Table(box=box.SIMPLE_HEAD if on_terminal else None)
+        for i, name in enumerate(table.head):
+            is_word = i == 0 or name == "group"
+            shown.add_column(name, justify="left" if is_word else "right", no_wrap=True)
+        for row in table.rows:
+            shown.add_row(*row)
+        console.print(f"\n[bold]{table.title}[/bold] {table.note}")
+        console.print(shown)
 
 
 @command("data card")

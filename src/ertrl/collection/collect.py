@@ -7,13 +7,13 @@ from typing import Any
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.cost import check_disk, describe_needs, needs
 from ertrl.collection.distance import policy_distance
-from ertrl.collection.policies import style_directions
-from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, sweep
+from ertrl.collection.replay import style_directions
+from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, open_savepoints, sweep
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
-from ertrl.data import Dataset, DatasetWriter, TaskRecord
+from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
 from ertrl.envs import Family, anchor_returns, mean_returns
-from ertrl.errors import DataError, Interrupted, SimulationError, TrainingDiverged
+from ertrl.errors import Interrupted, SimulationError, TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle, say
 from ertrl.signals import stop_signals
 from ertrl.types import Episodes
@@ -34,10 +34,6 @@ def collect(
 
     `references` is a dataset of the same family whose expert returns are to be this one's, too.
     """
-    if path.exists():
-        raise DataError(
-            f"{path} already exists. Choose another place, or remove it to collect again."
-        )
     config.validate()
     identity = {
         "family": family.name,
@@ -45,11 +41,19 @@ def collect(
         "config": to_json(config),
         "references": references.fingerprint if references else None,
     }
-    with Savepoints(path, identity) as savepoints, stop_signals() as stop_signal:
+    with open_savepoints(path, identity) as savepoints, stop_signals() as stop_signal:
         collection = None
         try:
-            collection = _Collection(family, config, path, savepoints, progress)
-            collection.train(stop_signal)
+            point = savepoints.load()
+            if point is None:
+                wanted = needs(family, config)
+                check_disk(wanted, path)
+                say(f"collect {family.name}: {describe_needs(wanted)}", progress)
+            filled = point and point.facts["episodes"]["count"]
+            collection = _Collection(family, config, path, savepoints, filled)
+            if point is not None:
+                collection.resume(point)
+            collection.train(stop_signal, progress)
             collection.finish(references)
         except BaseException as error:
             # A policy or a simulation that diverged would do so again.
@@ -72,38 +76,28 @@ class _Collection:
         config: CollectConfig,
         path: Path,
         savepoints: Savepoints,
-        progress: ProgressStyle,
+        filled: list[int] | None,
     ):
-        """Start, or take up what was saved."""
-        self.family, self.config, self.path = family, config, path
-        self._savepoints, self._progress = savepoints, progress
+        """`filled` says how many episodes of each task are there already."""
+        self.family, self.config = family, config
+        self._savepoints = savepoints
         self._curve: list[dict[str, Any]] = []
         self._begun = self._saved = time.monotonic()
         self._save_took = 0.0
         self._seconds_before = 0.0
-        point = savepoints.load()
-        if point is None:
-            wanted = needs(family, config)
-            check_disk(wanted, path)
-            say(f"collect {family.name}: {describe_needs(wanted)}", progress)
         self._trainer = PolicyTrainer(family, config, savepoints.folder / "replay")
         per_task = config.checkpoints * config.episodes_per_checkpoint
-        filled = point and point.facts["filled"]
-        self.writer = DatasetWriter(path, family, per_task, filled)
+        episodes = dict.fromkeys(range(family.n_tasks), per_task)
+        self.writer = DatasetWriter(path, Description.of(family), episodes, filled)
         self._replay_seal = RowSeal(self._trainer.replay.rows, family.n_tasks)
         self._episode_seal = RowSeal(self.writer.rows, family.n_tasks)
-        if point is not None:
-            try:
-                self._resume(point)
-            except BaseException:
-                self.writer.pause()
-                raise
 
-    def _resume(self, point: Savepoint) -> None:
+    def resume(self, point: Savepoint) -> None:
+        """Go on from there."""
         trainer, folder = self._trainer, self._savepoints.folder
         trainer.replay.resume(point.facts["replay"])
-        self._replay_seal.verify(point.facts["replay_seal"], folder)
-        self._episode_seal.verify(point.facts["episode_seal"], folder)
+        self._replay_seal.verify(point.facts["transitions"], folder)
+        self._episode_seal.verify(point.facts["episodes"], folder)
         trainer.state = self._savepoints.load_state(point.block, trainer.state)
         trainer.resume(point.loop)
         self._curve, self._seconds_before = point.facts["curve"], point.facts["seconds"]
@@ -123,10 +117,9 @@ class _Collection:
         facts = {
             "seconds": self._seconds,
             "curve": self._curve,
-            "filled": self.writer.filled,
             "replay": trainer.replay.layout(),
-            "replay_seal": self._replay_seal.extend(trainer.replay.count),
-            "episode_seal": self._episode_seal.extend(self.writer.filled),
+            "transitions": self._replay_seal.extend(trainer.replay.count),
+            "episodes": self._episode_seal.extend(self.writer.filled),
         }
         point = Savepoint(trainer.learned, trainer.progress(), facts)
         self._savepoints.save(point, trainer.state)
@@ -138,12 +131,12 @@ class _Collection:
         wait = max(wait, self._save_took / SHARE_OF_TIME_FOR_SAVING)
         return time.monotonic() - self._saved >= wait
 
-    def train(self, stop_signal: list[int]) -> None:
+    def train(self, stop_signal: list[int], progress: ProgressStyle) -> None:
         """Train to the end, recording at the blocks the configuration names."""
         config, label = self.config, f"collect {self.family.name}"
         blocks, at = config.steps // config.steps_per_block, config.recorded_blocks()
         before = self._trainer.learned
-        with Meter(label, blocks, start=before, style=self._progress) as meter:
+        with Meter(label, blocks, start=before, style=progress) as meter:
             meter.update(before, self._note())
             for block in self._trainer.train():
                 if block in at:

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.replay import Replay
+from ertrl.collection.replay import Replay, style_directions
 from ertrl.envs import Family
 from ertrl.errors import ConfigError
 from ertrl.types import Dims, Transitions
@@ -46,28 +45,6 @@ def _act(actor, observation: Array, task: Array, key: PRNGKeyArray | None) -> Ar
     return actor.sample(key, observation, task).action
 
 
-def style_directions(family: Family, config: CollectConfig) -> np.ndarray:
-    """Unit vectors [tasks, A], each addressed by seed and task."""
-    drawn = [
-        rng.generator(config.seed, "style", task).standard_normal(family.action_dim)
-        for task in range(family.n_tasks)
-    ]
-    return np.stack([u / np.linalg.norm(u) for u in drawn])
-
-
-def style_bonus(family: Family, config: CollectConfig) -> np.ndarray | None:
-    """What an action is worth on top of the reward, as weights [tasks, A]; None without style.
-
-    A dial for how much behaviour differs between tasks beyond what the tasks demand: each task has
-    a random direction u in action space and earns K (u . a) / sqrt(A) per step. The latter stays
-    within about 0.8 of zero whatever the size A of actions, so K is in units of reward per step.
-    """
-    if not config.style:
-        return None
-    scale = config.style / np.sqrt(family.action_dim)
-    return (scale * style_directions(family, config)).astype(np.float32)
-
-
 def task_inputs(family: Family, config: CollectConfig) -> np.ndarray:
     """What a shared network is told of each task: its parameters and, if there is one, its style.
 
@@ -85,14 +62,13 @@ def conditioned(family: Family, config: CollectConfig) -> Policies:
     """One network for all tasks, with the task's parameters as an input."""
     table = task_inputs(family, config)
     dims = Dims(family.observation_dim, family.action_dim)
-    shape = (config.steps_per_block * config.updates_per_step, config.batch_size)
 
     def with_task(observation: Array) -> tuple[Array, Array]:
         shape = (*observation.shape[:2], table.shape[1])
         return observation, jnp.broadcast_to(table[:, None], shape)
 
     def draw(replay: Replay, block: int, group: int) -> Batches:
-        batch, task = replay.relabelled(config.seed, block, shape, config.relabel_fraction)
+        batch, task = replay.relabelled(block)
         return batch, table[task]
 
     def learn(state, batches, task, key, group):
@@ -120,7 +96,6 @@ def independent(family: Family, config: CollectConfig) -> Policies:
             f"tasks_at_once must divide the {n} tasks of {family.name} evenly, got {size}"
         )
     dims = Dims(family.observation_dim, family.action_dim)
-    shape = (config.steps_per_block * config.updates_per_step, config.batch_size)
 
     def act(state, observation, key):
         nothing = jnp.zeros((*observation.shape[:2], 0))
@@ -131,8 +106,7 @@ def independent(family: Family, config: CollectConfig) -> Policies:
         return jax.vmap(lambda actor, s: actor.gaussian(s))(state.actor, observation)
 
     def draw(replay: Replay, block: int, group: int) -> Batches:
-        tasks = range(group * size, (group + 1) * size)
-        batch = replay.own(config.seed, block, shape, tasks)
+        batch = replay.own(block, range(group * size, (group + 1) * size))
         return batch, np.zeros((*batch.reward.shape, 0), np.float32)
 
     def learn(state, batches, task, key, group):

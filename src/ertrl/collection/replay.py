@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ertrl import rng, store
+from ertrl.collection.config import CollectConfig
 from ertrl.envs.family import Family, Step
 from ertrl.types import Transitions
 
@@ -14,13 +15,26 @@ Place = tuple[np.ndarray, np.ndarray]
 """Tasks and rows."""
 
 
-class Lookahead(NamedTuple):
-    """How far rewards are summed before the critic takes over."""
+def style_directions(family: Family, config: CollectConfig) -> np.ndarray:
+    """Unit vectors [tasks, A], each addressed by seed and task."""
+    drawn = [
+        rng.generator(config.seed, "style", task).standard_normal(family.action_dim)
+        for task in range(family.n_tasks)
+    ]
+    return np.stack([u / np.linalg.norm(u) for u in drawn])
 
-    steps: int = 1
-    stride: int = 1
-    """Simulations per task: a simulation's next row comes so many rows later."""
-    discount: float = 1.0
+
+def style_bonus(family: Family, config: CollectConfig) -> np.ndarray | None:
+    """What an action is worth on top of the reward, as weights [tasks, A]; None without style.
+
+    A dial for how much behaviour differs between tasks beyond what the tasks demand: each task has
+    a random direction u in action space and earns K (u . a) / sqrt(A) per step. The latter stays
+    within about 0.8 of zero whatever the size A of actions, so K is in units of reward per step.
+    """
+    if not config.style:
+        return None
+    scale = config.style / np.sqrt(family.action_dim)
+    return (scale * style_directions(family, config)).astype(np.float32)
 
 
 class Replay:
@@ -31,19 +45,13 @@ class Replay:
     live in memory-mapped files, and going on after a crash needs nothing but their number.
     """
 
-    def __init__(
-        self,
-        family: Family,
-        capacity_per_task: int,
-        folder: Path | None = None,
-        bonus: np.ndarray | None = None,
-        lookahead: Lookahead = Lookahead(),  # noqa: B008
-    ):
-        """Preallocate; the capacity is known beforehand. `bonus` weighs actions, [tasks, A]."""
-        self._family, self._folder = family, folder
-        self._bonus, self._lookahead = bonus, lookahead
+    def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
+        """How many rows there will be is known beforehand."""
+        self._family, self._config, self._folder = family, config, folder
+        self._bonus = style_bonus(family, config)
         self._count = np.zeros(family.n_tasks, int)
-        self._capacity = capacity_per_task
+        self._capacity = config.simulations_per_task * (config.random_steps + config.steps)
+        self._batches = (config.steps_per_block * config.updates_per_step, config.batch_size)
         self._shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {
             "observation": ((family.observation_dim,), np.dtype(np.float32)),
             "next_observation": ((family.observation_dim,), np.dtype(np.float32)),
@@ -109,36 +117,35 @@ class Replay:
         self._arrays["terminated"][place] = step.terminated[good]
         np.add.at(self._count, task, 1)
 
-    def own(
-        self, seed: int, block: int, shape: tuple[int, int], tasks: Sequence[int]
-    ) -> Transitions:
-        """[updates, tasks, batch] transitions, each task's own.
+    def own(self, block: int, tasks: Sequence[int]) -> Transitions:
+        """[updates, tasks, batch] transitions for a block of updates, each task's own.
 
         What a task draws does not depend on the others that are drawn with it. Of returns that
         look ahead, `reward` is the sum, `next_observation` where they end, and `terminated` counts
         the steps in between as if they made an end more probable.
         """
         drawn = [
-            self._look_up(rng.generator(seed, "replay", block, task), np.full(shape, task))
-            for task in tasks
+            self._look_up(self._draw(block, task), np.full(self._batches, task)) for task in tasks
         ]
         return Transitions(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
-    def relabelled(
-        self, seed: int, block: int, shape: tuple[int, int], fraction: float
-    ) -> tuple[Transitions, np.ndarray]:
+    def relabelled(self, block: int) -> tuple[Transitions, np.ndarray]:
         """[updates, batch] transitions of all tasks, and the tasks that reward them.
 
         A fraction is rewarded by another task than the one that collected it, where tasks
         differ in nothing but reward; returns of these do not look ahead.
         """
-        draw = rng.generator(seed, "replay", block)
-        collected_by = draw.integers(self._family.n_tasks, size=shape)
+        draw = self._draw(block)
+        updates, size = self._batches
+        collected_by = draw.integers(self._family.n_tasks, size=(updates, size))
         rewarded_by = collected_by.copy()
         if self._family.varies == "reward":
-            some = int(shape[1] * fraction)
-            rewarded_by[:, :some] = draw.integers(self._family.n_tasks, size=(shape[0], some))
+            some = int(size * self._config.relabel_fraction)
+            rewarded_by[:, :some] = draw.integers(self._family.n_tasks, size=(updates, some))
         return self._look_up(draw, collected_by, rewarded_by), rewarded_by
+
+    def _draw(self, *index: int) -> np.random.Generator:
+        return rng.generator(self._config.seed, "replay", *index)
 
     def _look_up(
         self,
@@ -149,11 +156,11 @@ class Replay:
         rewarded_by = collected_by if rewarded_by is None else rewarded_by
         first = last = collected_by, draw.integers(self._count[collected_by])
         reward, weight = self._reward(first, rewarded_by), np.ones(collected_by.shape)
-        for _ in range(self._lookahead.steps - 1):
+        for _ in range(self._config.n_step - 1):
             after, goes_on = self._after(last)
             # What another task's policy does next is no estimate of this one's return.
             goes_on &= rewarded_by == collected_by
-            weight = np.where(goes_on, self._lookahead.discount * weight, weight)
+            weight = np.where(goes_on, self._config.discount * weight, weight)
             reward = reward + np.where(goes_on, weight * self._reward(after, rewarded_by), 0.0)
             last = collected_by, np.where(goes_on, after[1], last[1])
         # The critic's share has weight discount x (1 - terminated), and discount^m after m steps.
@@ -169,11 +176,9 @@ class Replay:
     def _reward(self, place: Place, rewarded_by: np.ndarray) -> np.ndarray:
         action, outcome = self._arrays["action"][place], self._arrays["outcome"][place]
         reward = self._family.reward(outcome, action, self._family.parameters[rewarded_by])
-        return (
-            reward
-            if self._bonus is None
-            else reward + (self._bonus[rewarded_by] * action).sum(axis=-1)
-        )
+        if self._bonus is not None:
+            reward = reward + (self._bonus[rewarded_by] * action).sum(axis=-1)
+        return reward
 
     def _after(self, place: Place) -> tuple[Place, np.ndarray]:
         """The next rows of the same simulations, and whether they continue these.
@@ -181,7 +186,8 @@ class Replay:
         Whatever interrupts a simulation, a restart or a row that was left out, shows in states.
         """
         task, row = place
-        exists = row + self._lookahead.stride < self._count[task]
-        after = task, np.where(exists, row + self._lookahead.stride, row)
+        later = row + self._config.simulations_per_task
+        exists = later < self._count[task]
+        after = task, np.where(exists, later, row)
         same = self._arrays["next_observation"][place] == self._arrays["observation"][after]
         return after, exists & same.all(axis=-1) & (self._arrays["terminated"][place] == 0)

@@ -15,10 +15,11 @@ import contextlib
 import hashlib
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ from ertrl.config import to_json
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
 
-KIND = "ertrl-savepoint"
+KIND = "ertrl-savepoint-2"
 
 PORTION_BYTES = 2**27
 """Written and read at once, unless a single array is larger; memory holds about three copies."""
@@ -39,39 +40,30 @@ PORTION_BYTES = 2**27
 class RowSeal:
     """A running SHA-256 over rows that are only appended, kept for several tasks.
 
-    Each piece of rows is hashed once, when it is saved, and once more when it is read again.
+    Rows are hashed once, when they are saved, and once more when they are read again.
     """
 
     def __init__(self, rows: Callable[[int], Sequence[np.ndarray]], n_tasks: int):
         """`rows(task)` gives the arrays of a task."""
         self._rows = rows
-        self._counts = [[0] * n_tasks]
-        self._digest = ""
-
-    @property
-    def count(self) -> list[int]:
-        """Rows of each task that are sealed."""
-        return self._counts[-1]
+        self._hashes = defaultdict(hashlib.sha256)
+        self.count = [0] * n_tasks
 
     def extend(self, count: Sequence[int]) -> dict[str, Any]:
         """Seal the rows up to `count` per task; returns what `verify` needs."""
-        begin, end = self._counts[-1], [int(c) for c in count]
-        if end != begin:
-            piece = hashlib.sha256(self._digest.encode())
-            for task, (first, last) in enumerate(zip(begin, end, strict=True)):
-                for array in self._rows(task):
-                    piece.update(array[first:last].tobytes())
-            self._digest = piece.hexdigest()
-            self._counts.append(end)
-        return {"counts": self._counts[1:], "sha256": self._digest}
+        for task, (first, last) in enumerate(zip(self.count, count, strict=True)):
+            for i, array in enumerate(self._rows(task)):
+                self._hashes[task, i].update(array[first:last].tobytes())
+        self.count = list(count)
+        digests = b"".join(self._hashes[key].digest() for key in sorted(self._hashes))
+        return {"count": self.count, "sha256": store.sha256(digests)}
 
     def verify(self, sealed: dict[str, Any], what: Path) -> None:
         """Raise unless the rows are those that were sealed."""
-        for count in sealed["counts"]:
-            self.extend(count)
-        if self._digest != sealed["sha256"]:
+        if self.extend(sealed["count"]) != sealed:
             raise CorruptFileError(
-                f"{what} is damaged: its rows are not those that were saved. {start_anew(what)}"
+                f"{what} is damaged: its rows are not those that were saved. To start anew, "
+                f"remove {what}."
             )
 
 
@@ -82,11 +74,6 @@ class Savepoint(NamedTuple):
     loop: dict[str, np.ndarray]
     facts: dict[str, Any]
     """Curve, seconds, episodes per task, seals: whatever is JSON."""
-
-
-def start_anew(folder: Path) -> str:
-    """What to do about a folder that is of no use."""
-    return f"To start anew, remove {folder}."
 
 
 def unfinished_folder(path: Path) -> Path:
@@ -101,20 +88,11 @@ def sweep(path: Path) -> None:
 
 
 class Savepoints:
-    """The folder of one unfinished collection, held by this process."""
+    """The folder of one unfinished collection."""
 
-    def __init__(self, path: Path, identity: dict[str, Any]):
-        """Open the folder of dataset `path`; refuse one that collects something else."""
-        self.folder = unfinished_folder(path)
-        self._lock = contextlib.ExitStack()
-        self._lock.enter_context(store.exclusive(self.folder))
-        try:
-            self._open(identity)
-        except BaseException:
-            self._lock.close()
-            raise
-
-    def _open(self, identity: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, identity: dict[str, Any]):
+        """Sweep the folder; refuse one that collects something else."""
+        self.folder = folder
         saved = {f"{block:08d}" for block in self._blocks()}
         for file in self.folder.iterdir():
             undescribed = file.stem.isdecimal() and file.stem not in saved
@@ -144,14 +122,6 @@ class Savepoints:
                     "for bit",
                     stacklevel=2,
                 )
-
-    def __enter__(self) -> Self:
-        """Held already."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Let go of the folder; what is saved stays."""
-        self._lock.close()
 
     def _blocks(self) -> list[int]:
         return sorted(int(p.stem) for p in self.folder.glob("*.json") if p.stem.isdecimal())
@@ -210,6 +180,14 @@ class Savepoints:
     def remove(self) -> None:
         """The collection is complete, or cannot be completed."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def open_savepoints(path: Path, identity: dict[str, Any]) -> Generator[Savepoints]:
+    """Hold the folder of the unfinished dataset `path`; what is saved there stays."""
+    folder = unfinished_folder(path)
+    with store.exclusive(folder):
+        yield Savepoints(folder, identity)
 
 
 def _portions(arrays: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:

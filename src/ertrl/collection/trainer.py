@@ -11,8 +11,8 @@ from jaxtyping import Array
 from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.policies import POLICIES, style_bonus
-from ertrl.collection.replay import Lookahead, Replay
+from ertrl.collection.policies import POLICIES
+from ertrl.collection.replay import Replay
 from ertrl.envs import Family, rollout
 from ertrl.errors import TrainingDiverged
 from ertrl.types import Episodes
@@ -34,13 +34,7 @@ class PolicyTrainer:
         target = jax.tree.map(jnp.copy, state.target_critic)
         self.state: sac.SacState = state._replace(target_critic=target)
         self.random_blocks = config.random_steps // config.steps_per_block
-        self.replay = Replay(
-            family,
-            config.simulations_per_task * (config.random_steps + config.steps),
-            folder,
-            style_bonus(family, config),
-            Lookahead(config.n_step, config.simulations_per_task, config.discount),
-        )
+        self.replay = Replay(family, config, folder)
         self._tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
         self._block = 0
         self._simulation = family.simulate(family.parameters[self._tasks])

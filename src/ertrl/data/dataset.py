@@ -26,19 +26,18 @@ class TaskData:
         self.episodes: int = entry["episodes"]
         self._horizon = horizon
         arrays = {}
-        for field in layout.FIELDS:
-            if field not in entry["files"]:
-                raise DataError(f"{folder}: the manifest lists no '{field}' for task {self.task}")
-            path = folder / _inside(entry["files"][field]["path"], folder)
-            expected = layout.shape_of(field, self.episodes, horizon, dims.observation, dims.action)
-            arrays[field] = _map(path, expected, layout.dtype_of(field))
-        self.observations, self.actions, self.rewards = (
-            arrays["observations"],
-            arrays["actions"],
-            arrays["rewards"],
-        )
+        expected = layout.task_arrays(self.episodes, horizon, dims.observation, dims.action)
+        for name, spec in expected.items():
+            if name not in entry["files"]:
+                raise DataError(f"{folder}: the manifest lists no '{name}' for task {self.task}")
+            path = folder / _inside(entry["files"][name]["path"], folder)
+            arrays[name] = store.map_again(path, *spec, mode="r")
+        self.observations: np.ndarray = arrays["observations"]
+        self.actions: np.ndarray = arrays["actions"]
+        self.rewards: np.ndarray = arrays["rewards"]
         self.lengths, self.terminated, self.truncated, self.checkpoints = (
-            np.asarray(arrays[f]) for f in ("lengths", "terminated", "truncated", "checkpoints")
+            np.asarray(arrays[name])
+            for name in ("lengths", "terminated", "truncated", "checkpoints")
         )
         if self.lengths.min() < 1 or self.lengths.max() > horizon:
             raise DataError(f"{folder}: task {self.task} has an episode of impossible length")
@@ -75,20 +74,6 @@ def _inside(relative: str, folder: Path) -> PurePosixPath:
     if path.is_absolute() or ".." in path.parts:
         raise CorruptFileError(f"{folder / layout.MANIFEST} points outside its folder: {relative}")
     return path
-
-
-def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise CorruptFileError(f"{path} is not a readable .npy file: {error}") from None
-    if array.shape != shape or array.dtype != dtype:
-        raise CorruptFileError(
-            f"{path} holds {array.dtype} {array.shape}, the manifest says {dtype} {shape}"
-        )
-    return array
 
 
 class Dataset:

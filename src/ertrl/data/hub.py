@@ -41,27 +41,22 @@ def pull(repository: str, out: str | Path, *, revision: str | None = None) -> Da
     """
     hub = require("huggingface_hub", "hub")
     out = Path(out)
-    if out.exists():
-        raise DataError(f"{out} already exists. Choose another place, or remove it.")
-    work, lock = (out.with_name(f".{out.name}.{end}") for end in ("pull", "lock"))
-    with store.exclusive(lock):
-        try:
-            with _explained(f"{repository} could not be downloaded"):
-                # A fixed commit: asked for a branch without a network, the library would take what
-                # an interrupted download left for the whole.
-                commit = hub.HfApi().dataset_info(repository, revision=revision).sha
-                hub.snapshot_download(
-                    repository,
-                    repo_type="dataset",
-                    revision=commit,
-                    local_dir=work,
-                    allow_patterns=[layout.MANIFEST, CARD, PICTURE, "tasks/*.npy"],
-                )
-            _check(work, repository)
-            os.rename(work, out)
-            store.sync_directory(out.parent)
-        finally:
-            shutil.rmtree(lock, ignore_errors=True)
+    work = out.with_name(f".{out.name}.pull")
+    with store.claim(out):
+        with _explained(f"{repository} could not be downloaded"):
+            # A fixed commit: asked for a branch without a network, the library would take what an
+            # interrupted download left for the whole.
+            commit = hub.HfApi().dataset_info(repository, revision=revision).sha
+            hub.snapshot_download(
+                repository,
+                repo_type="dataset",
+                revision=commit,
+                local_dir=work,
+                allow_patterns=[layout.MANIFEST, CARD, PICTURE, "tasks/*.npy"],
+            )
+        _check(work, repository)
+        os.rename(work, out)
+        store.sync_directory(out.parent)
     return Dataset(out, verify=False)
 
 

@@ -1,6 +1,7 @@
-"""What is in a dataset, as plain JSON values: the source of `ertrl data info` and of the card."""
+"""What is in a dataset: the source of `ertrl data info` and of the card."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,26 @@ from ertrl.text import readable_bytes
 REFERENCES = ("expert", "random", "zero")
 
 
+# --- numbers ---
+
+
 def describe(dataset: Dataset) -> dict[str, Any]:
-    """Everything a person wants to know of a dataset; equal for equal folders."""
+    """Everything a person wants to know of a dataset, as JSON values; equal for equal folders."""
     manifest = dataset.manifest
     collector = dict(manifest["collector"])
     curve = collector.pop("curve", [])
-    tasks = [_task(data, manifest["parameter_names"]) for data in dataset.tasks.values()]
+    tasks: list[dict[str, Any]] = [
+        {
+            "task": data.task,
+            "group": data.group,
+            "parameters": dict(
+                zip(manifest["parameter_names"], data.parameters.tolist(), strict=True)
+            ),
+            **_totals([data]),
+            "reference": data.reference,
+        }
+        for data in dataset.tasks.values()
+    ]
     files = [file["path"] for entry in manifest["tasks"] for file in entry["files"].values()]
     return {
         "family": dataset.family,
@@ -45,22 +60,9 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _task(data: TaskData, parameter_names: list[str]) -> dict[str, Any]:
+def _totals(members: list[TaskData]) -> dict[str, Any]:
+    """Sums and means over tasks."""
     return {
-        "task": data.task,
-        "group": data.group,
-        "parameters": dict(zip(parameter_names, data.parameters.tolist(), strict=True)),
-        "episodes": data.episodes,
-        "transitions": int(data.lengths.sum()),
-        "mean_return": float(data.returns.mean()),
-        "reference": data.reference,
-    }
-
-
-def _group(members: list[TaskData], curve: list[dict[str, Any]]) -> dict[str, Any]:
-    numbers = np.unique(np.concatenate([data.checkpoints for data in members])).tolist()
-    return {
-        "tasks": [data.task for data in members],
         "episodes": sum(data.episodes for data in members),
         "transitions": sum(int(data.lengths.sum()) for data in members),
         "mean_return": float(np.mean([data.returns.mean() for data in members])),
@@ -69,6 +71,14 @@ def _group(members: list[TaskData], curve: list[dict[str, Any]]) -> dict[str, An
             for kind in REFERENCES
             if all(kind in data.reference for data in members)
         },
+    }
+
+
+def _group(members: list[TaskData], curve: list[dict[str, Any]]) -> dict[str, Any]:
+    numbers = np.unique(np.concatenate([data.checkpoints for data in members])).tolist()
+    return {
+        "tasks": [data.task for data in members],
+        **_totals(members),
         "checkpoints": [_checkpoint(members, number, curve) for number in numbers],
     }
 
@@ -91,16 +101,18 @@ def _checkpoint(
     }
 
 
+# --- words and tables, for a terminal and for the card ---
+
+
 def facts(summary: dict[str, Any]) -> dict[str, str]:
-    """The short facts as words, for a terminal and for the card."""
+    """The short facts as words."""
     options = ", ".join(f"{k} {v}" for k, v in summary["family_options"].items())
-    names = ", ".join(summary["parameter_names"])
     split = ", ".join(f"{len(g['tasks'])} {name}" for name, g in summary["groups"].items())
     found = {
         "family": summary["family"] + (f" ({options})" if options else ""),
         "simulator": "yes" if summary["simulator"] else "none: imported from logs",
         "tasks": f"{len(summary['tasks'])} ({split})",
-        "task parameters": names or "unknown",
+        "task parameters": ", ".join(summary["parameter_names"]) or "unknown",
         "episodes": f"{summary['episodes']:,} of up to {summary['horizon']} steps",
         "transitions": f"{summary['transitions']:,}",
         "observation, action": f"{summary['observation_dim']} and {summary['action_dim']} numbers",
@@ -133,13 +145,76 @@ def _flat(name: str, value: Any) -> dict[str, str]:
             for key, inner in value.items()
             for k, v in _flat(f"{name}, {key.replace('_', ' ')}", inner).items()
         }
-    if value is None:
+    values = value if isinstance(value, list) else [value]
+    if value is None or len(values) > 8:
         return {}
-    if isinstance(value, list):
-        return {} if len(value) > 8 else {name: ", ".join(map(number, value))}
-    return {name: number(value)}
+    return {name: ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)}
 
 
-def number(value: Any) -> str:
-    """Four digits of a number; words as they are."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+class Table(NamedTuple):
+    """A table with what it shows."""
+
+    title: str
+    note: str
+    head: Sequence[str]
+    rows: list[Sequence[str]]
+
+
+def tables(summary: dict[str, Any]) -> list[Table]:
+    """Returns per group, per checkpoint and per task."""
+    groups = summary["groups"]
+    count = ("episodes", "transitions", "data", *REFERENCES)
+    return [
+        Table(
+            "Returns",
+            "Mean over tasks of the undiscounted return of an episode. Expert is the final "
+            "behaviour policy without noise, random acts uniformly, zero does not act: they end "
+            "the scale of normalised returns.",
+            ("group", "tasks", *count),
+            [(name, str(len(group["tasks"])), *_numbers(group)) for name, group in groups.items()],
+        ),
+        Table(
+            "Returns by checkpoint",
+            "Mean over tasks (lowest to highest task).",
+            ("checkpoint", "updates", "seconds", *groups),
+            _checkpoint_rows([group["checkpoints"] for group in groups.values()]),
+        ),
+        Table(
+            "Tasks",
+            "",
+            ("task", "group", *summary["parameter_names"], *count),
+            [
+                (
+                    str(task["task"]),
+                    task["group"],
+                    *(f"{round(value, 9):.4g}" for value in task["parameters"].values()),
+                    *_numbers(task),
+                )
+                for task in summary["tasks"]
+            ],
+        ),
+    ]
+
+
+def _numbers(entry: dict[str, Any]) -> list[str]:
+    """Sizes and returns of a task or group; an unknown reference is empty."""
+    known = entry["reference"]
+    return [
+        f"{entry['episodes']:,}",
+        f"{entry['transitions']:,}",
+        f"{entry['mean_return']:.1f}",
+        *(f"{known[kind]:.1f}" if kind in known else "" for kind in REFERENCES),
+    ]
+
+
+def _checkpoint_rows(groups: list[list[dict[str, Any]]]) -> list[Sequence[str]]:
+    """Not every group need have every checkpoint."""
+    by_number = [{point["checkpoint"]: point for point in points} for points in groups]
+    rows: list[Sequence[str]] = []
+    for number in sorted(set().union(*by_number)):
+        found = [points.get(number) for points in by_number]
+        when = next(point for point in found if point)
+        age = [f"{when[k]:,.0f}" if when[k] is not None else "" for k in ("updates", "seconds")]
+        returns = "{mean_return:.1f} ({lowest_task:.1f} to {highest_task:.1f})"
+        rows.append((str(number), *age, *(returns.format(**p) if p else "" for p in found)))
+    return rows

@@ -13,6 +13,7 @@
 Rows beyond an episode's length are zero and never read. docs/data-format.md says more.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,41 +23,34 @@ KIND = "ertrl-dataset"
 MANIFEST = "manifest.json"
 
 
-class FieldSpec(NamedTuple):
+class ArraySpec(NamedTuple):
     """One array of a task."""
 
-    dtype: str
-    axes: tuple[str, ...]
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Its size on disk, but for the header."""
+        return self.dtype.itemsize * math.prod(self.shape)
 
 
-FIELDS = {
-    "observations": FieldSpec("float32", ("episodes", "steps+1", "observation")),
-    "actions": FieldSpec("float32", ("episodes", "steps", "action")),
-    "rewards": FieldSpec("float32", ("episodes", "steps")),
-    "lengths": FieldSpec("int32", ("episodes",)),
-    "terminated": FieldSpec("bool", ("episodes",)),
-    "truncated": FieldSpec("bool", ("episodes",)),
-    "checkpoints": FieldSpec("int32", ("episodes",)),
-}
-
-
-def shape_of(field: str, episodes: int, horizon: int, observation: int, action: int) -> tuple:
-    """The shape a field must have."""
-    sizes = {
-        "episodes": episodes,
-        "steps": horizon,
-        "steps+1": horizon + 1,
-        "observation": observation,
-        "action": action,
+def task_arrays(
+    episodes: int, horizon: int, observation_dim: int, action_dim: int
+) -> dict[str, ArraySpec]:
+    """All arrays of a task by name."""
+    real, whole, flag = (np.dtype(kind) for kind in ("float32", "int32", "bool"))
+    return {
+        "observations": ArraySpec(real, (episodes, horizon + 1, observation_dim)),
+        "actions": ArraySpec(real, (episodes, horizon, action_dim)),
+        "rewards": ArraySpec(real, (episodes, horizon)),
+        "lengths": ArraySpec(whole, (episodes,)),
+        "terminated": ArraySpec(flag, (episodes,)),
+        "truncated": ArraySpec(flag, (episodes,)),
+        "checkpoints": ArraySpec(whole, (episodes,)),
     }
-    return tuple(sizes[axis] for axis in FIELDS[field].axes)
 
 
-def file_of(task: int, field: str) -> str:
-    """Where a field of a task lives, relative to the dataset folder."""
-    return f"tasks/{task:03d}/{field}.npy"
-
-
-def dtype_of(field: str) -> np.dtype:
-    """The dtype a field must have."""
-    return np.dtype(FIELDS[field].dtype)
+def file_of(task: int, array: str) -> str:
+    """Where an array of a task lives, relative to the dataset folder."""
+    return f"tasks/{task:03d}/{array}.npy"

@@ -5,7 +5,7 @@ without a simulator. Episodes are copied one at a time.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +16,9 @@ from ertrl.data.dataset import Dataset
 from ertrl.data.minari_export import OURS, minari_library
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 from ertrl.envs import GROUP_TITLES
+from ertrl.envs.rollout import blank_episodes
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.progress import Meter, ProgressStyle
-from ertrl.types import Episodes
 
 
 class Source(NamedTuple):
@@ -48,40 +48,40 @@ def import_minari(
     `action_limit` L says that an unbounded space means [-L, L]. What `export_minari` wrote comes
     back as it was; everything else has no simulator and goes by the name `label`.
     """
-    minari_library()
     out = Path(out)
-    if out.exists():
-        raise DataError(f"{out} already exists. Choose another place, or remove it.")
     sources = [_open(identity) for identity in _expand(names)]
-    low, high = _common_bounds(sources, action_limit)
+    bounds = _common_bounds(sources, action_limit)
     chosen = _groups(groups, [source.identity for source in sources])
-    restored = _same_origin(sources)
-    if restored:
-        sources.sort(key=lambda source: source.ours["task"]["task"] if source.ours else 0)
-    description, records = _restore(sources) if restored else _adopt(sources, label or out.name)
-    if chosen:
-        records = {
-            task: record._replace(group=chosen[source.identity])
-            for (task, record), source in zip(records.items(), sources, strict=True)
-        }
-    episodes = {t: len(s.lengths) for t, s in zip(records, sources, strict=True)}
-    writer = DatasetWriter(out, description, episodes)
+    shared, tasks = _restore(sources) or _adopt(sources, label or out.name)
+    first = sources[0].minari
+    about = Description(
+        family=shared["family"],
+        family_options=shared["family_options"],
+        parameter_names=tuple(shared["parameter_names"]),
+        horizon=shared["horizon"],
+        observation_dim=first.observation_space.shape[0],
+        action_dim=first.action_space.shape[0],
+        simulator=shared["simulator"],
+    )
+    writer = DatasetWriter(out, about, {t: len(source.lengths) for t, (source, _) in tasks.items()})
     try:
-        with Meter(f"import {description.family}", len(sources), style=progress) as meter:
-            for done, (task, source) in enumerate(zip(records, sources, strict=True), start=1):
-                _fill(writer, task, source, description.horizon, _scaler(low, high, source))
+        with Meter(f"import {about.family}", len(tasks), style=progress) as meter:
+            for done, (task, (source, _)) in enumerate(tasks.items(), start=1):
+                _fill(writer, task, source, about, bounds)
                 meter.update(done, source.identity)
+        records = {
+            task: record._replace(group=chosen.get(source.identity, record.group))
+            for task, (source, record) in tasks.items()
+        }
         imported = {
             "format": "minari",
-            "datasets": [source.identity for source in sources],
-            "action_low": low.tolist(),
-            "action_high": high.tolist(),
+            "datasets": [source.identity for source, _ in tasks.values()],
+            "action_low": bounds[0].tolist(),
+            "action_high": bounds[1].tolist(),
         }
-        collector: dict[str, Any] = {"name": "minari", "config": {}, "curve": []}
-        if restored and sources[0].ours:
-            collector = sources[0].ours["dataset"]["collector"]
-            imported["provenance"] = sources[0].ours["dataset"]["provenance"]
-        writer.seal(records, collector, imported)
+        if "provenance" in shared:
+            imported["provenance"] = shared["provenance"]
+        writer.seal(records, shared["collector"], imported)
     except BaseException:
         writer.abandon()
         raise
@@ -143,13 +143,12 @@ def _open(identity: str) -> Source:
     return source
 
 
-def _common_bounds(
-    sources: list[Source], action_limit: float | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _common_bounds(sources: list[Source], action_limit: float | None) -> np.ndarray:
     """Lowest and highest action: tasks of one agent must agree on sizes and bounds."""
     if action_limit is not None and not 0 < action_limit < np.inf:
         raise ConfigError(f"the action limit must be a number above 0, got {action_limit}")
     first = sources[0]
+    common = _bounds(first, action_limit)
     for source in sources[1:]:
         for kind in ("observation_space", "action_space"):
             one, other = getattr(first.minari, kind), getattr(source.minari, kind)
@@ -159,73 +158,61 @@ def _common_bounds(
                     f"numbers, {first.identity} of {one.shape[0]}: tasks of one dataset share "
                     "their spaces"
                 )
-    bounds = []
-    for source in sources:
-        space = source.minari.action_space
-        pair = np.stack([space.low, space.high]).astype(np.float64)
-        if not np.isfinite(pair).all():
-            if action_limit is None:
-                raise DataError(
-                    f"{source.identity}: actions have no bounds ({space}), so they cannot be "
-                    "scaled to [-1, 1]; give the largest action with --action-limit"
-                )
-            pair = np.clip(pair, -action_limit, action_limit)
-        if not (pair[0] < pair[1]).all():
-            raise DataError(f"{source.identity}: the action space {space} leaves nothing to choose")
-        bounds.append(pair)
-        if not np.array_equal(pair, bounds[0]):
+        if not np.array_equal(_bounds(source, action_limit), common):
             raise DataError(
-                f"{source.identity} has actions in {space}, {first.identity} in "
-                f"{first.minari.action_space}: tasks of one dataset share their action bounds"
+                f"{source.identity} has actions in {source.minari.action_space}, {first.identity} "
+                f"in {first.minari.action_space}: tasks of one dataset share their action bounds"
             )
-    return bounds[0][0], bounds[0][1]
+    return common
 
 
-def _same_origin(sources: list[Source]) -> bool:
-    """Whether all are tasks of one dataset that ertrl exported."""
-    origins = [source.ours and source.ours["dataset"]["content"] for source in sources]
-    if not origins[0] or set(origins) != {origins[0]}:
-        return False
-    tasks = [source.ours["task"]["task"] for source in sources if source.ours]
-    if len(set(tasks)) != len(tasks):
-        raise DataError(f"two of the Minari datasets are the same task; the tasks are {tasks}")
-    return True
+def _bounds(source: Source, action_limit: float | None) -> np.ndarray:
+    space = source.minari.action_space
+    bounds = np.stack([space.low, space.high]).astype(np.float64)
+    if not np.isfinite(bounds).all():
+        if action_limit is None:
+            raise DataError(
+                f"{source.identity}: actions have no bounds ({space}), so they cannot be "
+                "scaled to [-1, 1]; give the largest action with --action-limit"
+            )
+        bounds = np.clip(bounds, -action_limit, action_limit)
+    if not (bounds[0] < bounds[1]).all():
+        raise DataError(f"{source.identity}: the action space {space} leaves nothing to choose")
+    return bounds
 
 
-def _restore(sources: list[Source]) -> tuple[Description, dict[int, TaskRecord]]:
-    """What `export_minari` wrote."""
-    assert sources[0].ours is not None
-    shared = sources[0].ours["dataset"]
-    first = sources[0].minari
-    description = Description(
-        family=shared["family"],
-        family_options=shared["family_options"],
-        parameter_names=tuple(shared["parameter_names"]),
-        horizon=shared["horizon"],
-        observation_dim=first.observation_space.shape[0],
-        action_dim=first.action_space.shape[0],
-        simulator=shared["simulator"],
-    )
-    tasks = [source.ours["task"] for source in sources if source.ours]
-    return description, {
-        t["task"]: TaskRecord(t["group"], tuple(t["parameters"]), t["reference"]) for t in tasks
-    }
+Tasks = dict[int, tuple[Source, TaskRecord]]
 
 
-def _adopt(sources: list[Source], label: str) -> tuple[Description, dict[int, TaskRecord]]:
+def _restore(sources: list[Source]) -> tuple[dict[str, Any], Tasks] | None:
+    """What `export_minari` wrote, if all are tasks of one dataset: what they share, and each."""
+    written = [source.ours for source in sources if source.ours]
+    if len(written) < len(sources) or len({w["dataset"]["content"] for w in written}) > 1:
+        return None
+    numbers = [about["task"]["task"] for about in written]
+    if len(set(numbers)) != len(numbers):
+        raise DataError(f"two of the Minari datasets are the same task; the tasks are {numbers}")
+    tasks = {}
+    for source, about in zip(sources, written, strict=True):
+        task = about["task"]
+        record = TaskRecord(task["group"], tuple(task["parameters"]), task["reference"])
+        tasks[task["task"]] = source, record
+    return written[0]["dataset"], dict(sorted(tasks.items()))
+
+
+def _adopt(sources: list[Source], label: str) -> tuple[dict[str, Any], Tasks]:
     """Logs from elsewhere: tasks numbered as they were named, nothing known of their parameters."""
-    first = sources[0].minari
-    description = Description(
-        family=label,
-        family_options={},
-        parameter_names=(),
-        horizon=max(max(source.lengths) for source in sources),
-        observation_dim=first.observation_space.shape[0],
-        action_dim=first.action_space.shape[0],
-        simulator=False,
-    )
-    return description, {
-        task: TaskRecord("train", (), _reference(source)) for task, source in enumerate(sources)
+    shared = {
+        "family": label,
+        "family_options": {},
+        "parameter_names": (),
+        "horizon": max(max(source.lengths) for source in sources),
+        "simulator": False,
+        "collector": {"name": "minari", "config": {}, "curve": []},
+    }
+    return shared, {
+        task: (source, TaskRecord("train", (), _reference(source)))
+        for task, source in enumerate(sources)
     }
 
 
@@ -250,67 +237,49 @@ def _groups(given: Sequence[str], identities: list[str]) -> dict[str, str]:
     return dict(zip(identities, given, strict=True)) if given else {}
 
 
-def _scaler(low: np.ndarray, high: np.ndarray, source: Source) -> Callable[..., np.ndarray]:
-    """Scale actions to [-1, 1]; those that lie there already stay the same bit for bit."""
-    slack = 1e-5 * (high - low)  # rounding of whoever recorded them
-    is_unit = bool((low == -1).all() and (high == 1).all())
-
-    def scale(actions: np.ndarray, episode: int) -> np.ndarray:
-        if ((actions < low - slack) | (actions > high + slack)).any():
-            raise DataError(
-                f"{source.identity}, episode {episode}: an action lies outside of the action space "
-                f"{source.minari.action_space}; the data and its description do not fit together"
-            )
-        if not is_unit:
-            actions = 2 * (actions.astype(np.float64) - low) / (high - low) - 1
-        return np.clip(actions, -1, 1)
-
-    return scale
-
-
 def _fill(
-    writer: DatasetWriter,
-    task: int,
-    source: Source,
-    horizon: int,
-    scale: Callable[..., np.ndarray],
+    writer: DatasetWriter, task: int, source: Source, about: Description, bounds: np.ndarray
 ) -> None:
     """Copy one Minari dataset, an episode at a time."""
     stored = source.minari.storage.get_episodes(range(len(source.lengths)))
     for number, (episode, length) in enumerate(zip(stored, source.lengths, strict=True)):
         where = f"{source.identity}, episode {number}"
         given = {k: np.asarray(episode[k]) for k in ("observations", "actions", "rewards")}
-        rows = [len(given[k]) for k in given]
-        if rows != [length + 1, length, length] or not 1 <= length <= horizon:
+        rows = [len(values) for values in given.values()]
+        if rows != [length + 1, length, length] or not 1 <= length <= about.horizon:
             raise DataError(
                 f"{where} has {rows[0]} observations, {rows[1]} actions and {rows[2]} rewards; "
-                f"expected {length + 1}, {length} and {length}, with 1 to {horizon} steps"
+                f"expected {length + 1}, {length} and {length}, with 1 to {about.horizon} steps"
             )
         if np.asarray(episode["terminations"])[:-1].any():
             raise DataError(f"{where} goes on after a terminal state; cut it there")
         for kind, values in given.items():
             with np.errstate(over="ignore"):
-                given[kind] = values = values.astype(np.float32, copy=False)
-            if not np.isfinite(values).all():
-                step = int(np.argwhere(~np.isfinite(values))[0][0])
+                finite = np.isfinite(values.astype(np.float32, copy=False))
+            if not finite.all():
+                step = int(np.argwhere(~finite)[0][0])
                 raise DataError(
                     f"{where}: {kind} are NaN, infinite or beyond 32 bits at step {step}"
                 )
-        padded = {
-            "observations": np.zeros((1, horizon + 1, given["observations"].shape[1]), np.float32),
-            "actions": np.zeros((1, horizon, given["actions"].shape[1]), np.float32),
-            "rewards": np.zeros((1, horizon), np.float32),
-        }
-        padded["observations"][0, : length + 1] = given["observations"]
-        padded["actions"][0, :length] = scale(np.asarray(episode["actions"]), number)
-        padded["rewards"][0, :length] = given["rewards"].reshape(length)
-        one = Episodes(
-            observation=padded["observations"],
-            action=padded["actions"],
-            reward=padded["rewards"],
-            length=np.array([length]),
-            terminated=np.array([bool(episode["terminations"][-1])]),
-            truncated=np.array([bool(episode["truncations"][-1])]),
-            diverged=np.zeros(1, bool),
-        )
+        one = blank_episodes(1, about.horizon, about.observation_dim, about.action_dim)
+        one.observation[0, : length + 1] = given["observations"]
+        one.action[0, :length] = _scaled(given["actions"], bounds, where)
+        one.reward[0, :length] = given["rewards"].reshape(length)
+        one.length[0] = length
+        one.terminated[0] = episode["terminations"][-1]
+        one.truncated[0] = episode["truncations"][-1]
         writer.add(task, one, source.checkpoints[number])
+
+
+def _scaled(actions: np.ndarray, bounds: np.ndarray, where: str) -> np.ndarray:
+    """Actions in [-1, 1]; those whose bounds these are stay the same bit for bit."""
+    low, high = bounds
+    slack = 1e-5 * (high - low)  # rounding of whoever recorded them
+    if ((actions < low - slack) | (actions > high + slack)).any():
+        raise DataError(
+            f"{where}: an action lies outside of the action space, {low.tolist()} to "
+            f"{high.tolist()}; the data and its description do not fit together"
+        )
+    if (low != -1).any() or (high != 1).any():
+        actions = 2 * (actions.astype(np.float64) - low) / (high - low) - 1
+    return np.clip(actions, -1, 1)

@@ -62,47 +62,32 @@ class DatasetWriter:
     def __init__(
         self,
         path: Path,
-        family: Family | Description,
-        episodes_per_task: int | Mapping[int, int],
+        about: Description,
+        episodes: Mapping[int, int],
         filled: Sequence[int] | None = None,
     ):
-        """Work in a hidden folder beside the final one.
+        """Work in a hidden folder beside the final one, with room for so many episodes per task.
 
-        A number of episodes is for each task of the family; a mapping names tasks and numbers. With
-        `filled`, go on with the folder of an earlier writer that was stopped, behind that many
+        With `filled`, go on with the folder of an earlier writer that was stopped, behind that many
         episodes of each task.
         """
-        if path.exists():
-            raise DataError(
-                f"{path} already exists. Choose another place, or remove it to collect again."
-            )
-        if isinstance(family, Family):
-            if isinstance(episodes_per_task, int):
-                episodes_per_task = dict.fromkeys(range(family.n_tasks), episodes_per_task)
-            family = Description.of(family)
-        assert isinstance(episodes_per_task, Mapping)
-        self._path, self._description = path, family
-        self._sizes = (family.horizon, family.observation_dim, family.action_dim)
+        self._path, self._about = path, about
         self._work = path.with_name(f".{path.name}.partial")
-        self._lock = ExitStack()
-        self._lock.enter_context(store.exclusive(path.with_name(f".{path.name}.lock")))
+        self._place = ExitStack()
+        self._place.enter_context(store.claim(path))
         if filled is None:
             shutil.rmtree(self._work, ignore_errors=True)
         for stale in self._work.rglob("*.tmp"):
             stale.unlink()
-        already = filled or [0] * len(episodes_per_task)
-        self._filled = dict(zip(episodes_per_task, already, strict=True))
+        self._filled = dict(zip(episodes, filled or [0] * len(episodes), strict=True))
         open_map = store.map_array if filled is None else store.map_again
+        sizes = about.horizon, about.observation_dim, about.action_dim
         self._arrays = {
             task: {
-                field: open_map(
-                    self._work / layout.file_of(task, field),
-                    layout.dtype_of(field),
-                    layout.shape_of(field, episodes, *self._sizes),
-                )
-                for field in layout.FIELDS
+                name: open_map(self._work / layout.file_of(task, name), *spec)
+                for name, spec in layout.task_arrays(count, *sizes).items()
             }
-            for task, episodes in episodes_per_task.items()
+            for task, count in episodes.items()
         }
 
     @property
@@ -132,17 +117,13 @@ class DatasetWriter:
     def pause(self) -> None:
         """Leave what is incomplete for a later writer."""
         self._arrays.clear()
-        self._release()
+        self._place.close()
 
     def abandon(self) -> None:
         """Remove what is incomplete."""
         self._arrays.clear()
         shutil.rmtree(self._work, ignore_errors=True)
-        self._release()
-
-    def _release(self) -> None:
-        self._lock.close()
-        shutil.rmtree(self._path.with_name(f".{self._path.name}.lock"), ignore_errors=True)
+        self._place.close()
 
     def add(self, task: int, episodes: Episodes, checkpoint: int) -> None:
         """Append episodes of one task; diverged ones are left out."""
@@ -176,19 +157,17 @@ class DatasetWriter:
             if not self._filled[task]:
                 raise DataError(f"no episode of task {task} is usable; nothing was written")
             files = {}
-            for field in list(arrays):
-                array = arrays.pop(field)
-                relative = layout.file_of(task, field)
-                files[field] = {
-                    "path": relative,
-                    "sha256": self._finish(array, self._work / relative, self._filled[task]),
-                }
+            for name in list(arrays):
+                path = layout.file_of(task, name)
+                digest = _finish(arrays.pop(name), self._work / path, self._filled[task])
+                files[name] = {"path": path, "sha256": digest}
+            record = records[task]
             tasks.append(
                 {
                     "task": task,
-                    "group": records[task].group,
-                    "parameters": [float(p) for p in records[task].parameters],
-                    "reference": {k: float(v) for k, v in records[task].reference.items()},
+                    "group": record.group,
+                    "parameters": [float(p) for p in record.parameters],
+                    "reference": {k: float(v) for k, v in record.reference.items()},
                     "episodes": self._filled[task],
                     "files": files,
                 }
@@ -198,8 +177,7 @@ class DatasetWriter:
         manifest = {
             "kind": layout.KIND,
             "format": layout.FORMAT,
-            **asdict(self._description),
-            "parameter_names": list(self._description.parameter_names),
+            **asdict(self._about),
             "tasks": tasks,
             "collector": collector,
             **({"imported": imported} if imported else {}),
@@ -208,18 +186,19 @@ class DatasetWriter:
         store.write_json(self._work / layout.MANIFEST, manifest)
         os.rename(self._work, self._path)
         store.sync_directory(self._path.parent)
-        self._release()
+        self._place.close()
         # Last, because the data counts: it is safe already should drawing the card fail.
         write_card(Dataset(self._path, verify=False))
 
-    @staticmethod
-    def _finish(array: np.memmap, file: Path, episodes: int) -> str:
-        array.flush()
-        if episodes < len(array):
-            shorter = file.with_name(f".{file.name}.tmp")
-            with open(shorter, "wb") as handle:
-                np.save(handle, np.asarray(array[:episodes]), allow_pickle=False)
-            os.replace(shorter, file)
-        with open(file, "rb") as handle:
-            os.fsync(handle.fileno())
-        return store.sha256_file(file)
+
+def _finish(array: np.memmap, file: Path, episodes: int) -> str:
+    """Cut what stayed empty and bring the file to the disk; returns its checksum."""
+    array.flush()
+    if episodes < len(array):
+        shorter = file.with_name(f".{file.name}.tmp")
+        with open(shorter, "wb") as handle:
+            np.save(handle, np.asarray(array[:episodes]), allow_pickle=False)
+        os.replace(shorter, file)
+    with open(file, "rb") as handle:
+        os.fsync(handle.fileno())
+    return store.sha256_file(file)
