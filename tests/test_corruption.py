@@ -13,6 +13,7 @@ from ertrl.data import Dataset
 from ertrl.data.card import CARD, PICTURE
 from ertrl.errors import ErtrlError
 from ertrl.training import Run
+from toys import write_dataset
 
 MUTATIONS = 100
 UNCHECKED = {".lock", CARD, PICTURE}
@@ -61,8 +62,9 @@ def detected(original, check, pattern, tmp_path, seed) -> None:
     check(copy)
 
 
-def test_damage_to_a_dataset_is_noticed(tiny_dataset, tmp_path):
-    detected(tiny_dataset.path, Dataset, "*", tmp_path, seed=1)
+def test_damage_to_a_dataset_is_noticed(tmp_path):
+    dataset = write_dataset(tmp_path / "toy", tasks=3)
+    detected(dataset.path, Dataset, "*", tmp_path / "copies", seed=1)
 
 
 def test_damage_to_a_run_is_noticed(tiny_run, tmp_path):

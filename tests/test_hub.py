@@ -10,6 +10,14 @@ from ertrl import store
 from ertrl.data import Dataset, pull, push
 from ertrl.errors import CorruptFileError, DataError, MissingExtra
 from fake_hub import serving
+from toys import some_tasks
+
+
+@pytest.fixture(scope="module")
+def dataset(tiny_dataset, tmp_path_factory):
+    """A few tasks of the tiny dataset are enough."""
+    path = tmp_path_factory.mktemp("few") / "point-robot"
+    return some_tasks(tiny_dataset, (0, 4, 25), path)
 
 
 @pytest.fixture
@@ -25,36 +33,36 @@ def hub(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def pushed(hub, tiny_dataset):
-    """The tiny dataset on the Hub: its files by path."""
-    push(tiny_dataset, "someone/point-robot")
+def pushed(hub, dataset):
+    """The dataset on the Hub: its files by path."""
+    push(dataset, "someone/point-robot")
     return hub.repositories["someone/point-robot"]
 
 
-def test_a_dataset_goes_there_and_back(pushed, tiny_dataset, tmp_path):
+def test_a_dataset_goes_there_and_back(pushed, dataset, tmp_path):
     assert pushed["README.md"].startswith(b"---\nlicense:")
-    assert len(pushed) == tiny_dataset.verify() + 2, "arrays, manifest, card and picture"
+    assert len(pushed) == dataset.verify() + 2, "arrays, manifest, card and picture"
     back = pull("someone/point-robot", tmp_path / "new" / "back")
-    assert back.fingerprint == tiny_dataset.fingerprint
+    assert back.fingerprint == dataset.fingerprint
     files = {p.relative_to(back.path).as_posix() for p in back.path.rglob("*") if p.is_file()}
     assert files == set(pushed)
     assert [p.name for p in back.path.parent.iterdir()] == ["back"], "no lock, no partial folder"
 
 
-def test_pushing_again_replaces_what_was_there(pushed, hub, tiny_dataset, tmp_path):
+def test_pushing_again_replaces_what_was_there(pushed, hub, dataset, tmp_path):
     pushed["tasks/099/rewards.npy"] = b"of an earlier version"
     pushed["notes.txt"] = b"by its owner"
-    push(tiny_dataset, "someone/point-robot")
+    push(dataset, "someone/point-robot")
     assert "tasks/099/rewards.npy" not in pushed
     assert pushed["notes.txt"] == b"by its owner"
     back = pull("someone/point-robot", tmp_path / "back")
     assert not (back.path / "notes.txt").exists(), "only a dataset's own files are fetched"
 
 
-def test_a_damaged_dataset_is_not_pushed(hub, tiny_dataset, tmp_path):
+def test_a_damaged_dataset_is_not_pushed(hub, dataset, tmp_path):
     import shutil
 
-    copy = shutil.copytree(tiny_dataset.path, tmp_path / "copy")
+    copy = shutil.copytree(dataset.path, tmp_path / "copy")
     with open(copy / "tasks" / "000" / "rewards.npy", "r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x55")
@@ -91,7 +99,7 @@ def test_a_name_that_is_not_there(hub, tmp_path):
         pull("not a name", tmp_path / "back")
 
 
-def test_an_interrupted_download_is_continued(pushed, hub, tiny_dataset, tmp_path, monkeypatch):
+def test_an_interrupted_download_is_continued(pushed, hub, dataset, tmp_path, monkeypatch):
     """Half of the files arrive; without a network nothing is lost, and later the rest follows."""
     whole = dict(pushed)
     work = tmp_path / ".back.pull"
@@ -104,31 +112,31 @@ def test_an_interrupted_download_is_continued(pushed, hub, tiny_dataset, tmp_pat
     assert work.exists()
     assert not (tmp_path / "back").exists()
     back = pull("someone/point-robot", tmp_path / "back")
-    assert back.fingerprint == tiny_dataset.fingerprint
+    assert back.fingerprint == dataset.fingerprint
     assert not work.exists()
 
 
-def test_nothing_is_overwritten(pushed, tiny_dataset):
+def test_nothing_is_overwritten(pushed, dataset):
     with pytest.raises(DataError, match="already exists"):
-        pull("someone/point-robot", tiny_dataset.path)
+        pull("someone/point-robot", dataset.path)
 
 
-def test_without_the_extra_the_message_says_how_to_get_it(tiny_dataset, tmp_path, monkeypatch):
+def test_without_the_extra_the_message_says_how_to_get_it(dataset, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[hub\]'"):
-        push(tiny_dataset, "someone/point-robot")
+        push(dataset, "someone/point-robot")
     with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[hub\]'"):
         pull("someone/point-robot", tmp_path / "back")
 
 
-def test_the_commands(hub, tiny_dataset, tmp_path, capsys):
+def test_the_commands(hub, dataset, tmp_path, capsys):
     from ertrl.cli import main
 
-    assert main(["data", "push", str(tiny_dataset.path), "--hub", "someone/pr", "--json"]) == 0
+    assert main(["data", "push", str(dataset.path), "--hub", "someone/pr", "--json"]) == 0
     where = json.loads(capsys.readouterr().out)
     assert where["commit"] == f"{hub.url}/datasets/someone/pr/commit/{hub.commit('someone/pr')}"
     out = tmp_path / "back"
     assert main(["data", "pull", "--hub", "someone/pr", "--out", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["fingerprint"] == tiny_dataset.fingerprint
+    assert json.loads(capsys.readouterr().out)["fingerprint"] == dataset.fingerprint
     assert main(["data", "pull", "--hub", "someone/pr", "--out", str(out)]) == 1
     assert "already exists" in capsys.readouterr().err

@@ -25,8 +25,16 @@ from ertrl.data import (
 )
 from ertrl.errors import ConfigError, DataError, MissingExtra
 from ertrl.types import Episodes
+from toys import some_tasks
 
 LINE, PUSH = Box(-np.inf, np.inf, (3,), np.float64), Box(-2.0, 2.0, (1,), np.float32)
+
+
+@pytest.fixture(scope="module")
+def dataset(tiny_dataset, tmp_path_factory):
+    """A few tasks of the tiny dataset are enough."""
+    path = tmp_path_factory.mktemp("few") / "point-robot"
+    return some_tasks(tiny_dataset, (0, 1, 2, 4, 7, 25, 30), path)
 
 
 @pytest.fixture(autouse=True)
@@ -64,22 +72,22 @@ def foreign(identity, *episodes, observation=LINE, action=PUSH):
 # --- there and back ---
 
 
-def test_what_was_exported_comes_back_bit_for_bit(tiny_dataset, tmp_path):
-    ids = export_minari(tiny_dataset, "robots/pr", "none")
-    assert ids[3] == "robots/pr/task-03-v0"
-    assert len(ids) == 40
+def test_what_was_exported_comes_back_bit_for_bit(dataset, tmp_path):
+    ids = export_minari(dataset, "robots/pr", "none")
+    assert ids[3] == "robots/pr/task-04-v0"
+    assert len(ids) == 7
     back = import_minari(["robots/pr"], tmp_path / "back", progress="none")
-    assert back.fingerprint == tiny_dataset.fingerprint, "every array, parameter and reference"
-    assert back.manifest["collector"] == tiny_dataset.manifest["collector"]
+    assert back.fingerprint == dataset.fingerprint, "every array, parameter and reference"
+    assert back.manifest["collector"] == dataset.manifest["collector"]
     assert back.has_simulator
-    assert back.manifest["imported"]["provenance"] == tiny_dataset.manifest["provenance"]
-    assert Dataset(back.path).verify() == tiny_dataset.verify()
+    assert back.manifest["imported"]["provenance"] == dataset.manifest["provenance"]
+    assert Dataset(back.path).verify() == dataset.verify()
 
 
-def test_others_can_use_the_export_without_ertrl_s_format(tiny_dataset):
-    export_minari(tiny_dataset, "robots/pr", "none")
+def test_others_can_use_the_export_without_ertrl_s_format(dataset):
+    export_minari(dataset, "robots/pr", "none")
     made = minari.load_dataset("robots/pr/task-25-v0")
-    ours = tiny_dataset.task(25)
+    ours = dataset.task(25)
     assert made.total_episodes == ours.episodes
     last = list(made.iterate_episodes())[-1]
     assert np.array_equal(last.observations, ours.observations[-1])
@@ -92,17 +100,17 @@ def test_others_can_use_the_export_without_ertrl_s_format(tiny_dataset):
     assert (low, high) == (ours.reference["random"], ours.reference["expert"])
 
 
-def test_some_tasks_in_any_order_with_other_groups(tiny_dataset, tmp_path):
-    export_minari(tiny_dataset, "pr", "none")
+def test_some_tasks_in_any_order_with_other_groups(dataset, tmp_path):
+    export_minari(dataset, "pr", "none")
     names = [f"pr/task-{task:02d}-v0" for task in (7, 2, 30)]
     some = import_minari(
         names, tmp_path / "some", groups=["test-id", "train", "test-ood"], progress="none"
     )
     assert {t: d.group for t, d in some.tasks.items()} == {2: "train", 7: "test-id", 30: "test-ood"}
     for task, data in some.tasks.items():
-        assert np.array_equal(data.observations, tiny_dataset.task(task).observations)
-        assert np.array_equal(data.checkpoints, tiny_dataset.task(task).checkpoints)
-        assert np.array_equal(data.parameters, tiny_dataset.task(task).parameters)
+        assert np.array_equal(data.observations, dataset.task(task).observations)
+        assert np.array_equal(data.checkpoints, dataset.task(task).checkpoints)
+        assert np.array_equal(data.parameters, dataset.task(task).parameters)
 
 
 def test_episodes_pass_one_at_a_time(tmp_path):
@@ -124,18 +132,18 @@ def test_episodes_pass_one_at_a_time(tmp_path):
         )
         writer.add(0, one, 0)
     writer.seal({0: TaskRecord("train", (), {})}, {"name": "none", "config": {}, "curve": []})
-    dataset = Dataset(tmp_path / "wide")
+    wide = Dataset(tmp_path / "wide")
     minari.list_local_datasets()  # what the libraries load once is not what is measured
     tracemalloc.start()
-    export_minari(dataset, "wide", "none")
+    export_minari(wide, "wide", "none")
     import_minari(["wide"], tmp_path / "back", progress="none")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert Dataset(tmp_path / "back").fingerprint == dataset.fingerprint
+    assert Dataset(tmp_path / "back").fingerprint == wide.fingerprint
     assert peak / 2**20 < 0.8 * megabytes
 
 
-def test_a_failed_export_leaves_no_half_dataset(tiny_dataset, monkeypatch):
+def test_a_failed_export_leaves_no_half_dataset(dataset, monkeypatch):
     whole = minari_export._buffers
 
     def breaks(data):
@@ -146,12 +154,12 @@ def test_a_failed_export_leaves_no_half_dataset(tiny_dataset, monkeypatch):
 
     monkeypatch.setattr(minari_export, "_buffers", breaks)
     with pytest.raises(OSError, match="No space left"):
-        export_minari(tiny_dataset, "pr", "none")
+        export_minari(dataset, "pr", "none")
     assert list(minari.list_local_datasets()) == ["pr/task-00-v0"]
 
 
-def test_an_export_that_was_killed_is_noticed(tiny_dataset, tmp_path):
-    export_minari(tiny_dataset, "pr", "none")
+def test_an_export_that_was_killed_is_noticed(dataset, tmp_path):
+    export_minari(dataset, "pr", "none")
     file = tmp_path / "minari" / "pr" / "task-04-v0" / "data" / "metadata.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"total_episodes": 2}))
     with pytest.raises(DataError, match=r"task-04-v0 has 2 of 6 episodes.*minari delete"):
@@ -159,15 +167,15 @@ def test_an_export_that_was_killed_is_noticed(tiny_dataset, tmp_path):
     assert not (tmp_path / "back").exists()
 
 
-def test_nothing_is_overwritten(tiny_dataset, tmp_path):
-    foreign("pr/task-05-v0")
-    with pytest.raises(DataError, match=r"already has pr/task-05-v0.*minari delete"):
-        export_minari(tiny_dataset, "pr", "none")
+def test_nothing_is_overwritten(dataset, tmp_path):
+    foreign("pr/task-04-v0")
+    with pytest.raises(DataError, match=r"already has pr/task-04-v0.*minari delete"):
+        export_minari(dataset, "pr", "none")
     assert len(minari.list_local_datasets()) == 1
     with pytest.raises(DataError, match="already exists"):
         import_minari(["pr"], tmp_path, progress="none")
     with pytest.raises(ConfigError, match="cannot name Minari datasets"):
-        export_minari(tiny_dataset, "a b", "none")
+        export_minari(dataset, "a b", "none")
 
 
 # --- from elsewhere ---
@@ -201,8 +209,15 @@ def test_logs_without_a_simulator_train_and_adapt(tmp_path, capsys):
             assert np.array_equal(data.task(task).rewards[i], given.rewards.astype(np.float32))
         assert data.task(task).reference == {"expert": -10.0, "random": -300.0}
         assert data.task(task).truncated.all()
-    changes = {"updates": 20, "sampling": {"meta_batch": 2, "batch_size": 8, "context_size": 6}}
-    settings = changes | {"updates_per_call": 10, "evaluate_every": 20, "checkpoint_every": 20}
+    settings = {
+        "updates": 20,
+        "updates_per_call": 10,
+        "evaluate_every": 20,
+        "checkpoint_every": 20,
+        "sampling": {"meta_batch": 2, "batch_size": 8, "context_size": 6},
+        "method": {"encoder": {"hidden": [16, 16]}},
+        "learner": {"hidden": [16, 16]},
+    }
     run = api.train("focal", data, settings=settings, out=tmp_path / "runs", progress="none")
     assert run.config.method.encoder.next_observation, "what differs between tasks is not known"
     assert run.checkpoint_steps() == [20]
@@ -312,23 +327,23 @@ def test_names_and_groups_are_checked(tmp_path):
     assert Dataset(tmp_path / "out").family == "gaits"
 
 
-def test_without_the_extra_the_message_says_how_to_get_it(tiny_dataset, tmp_path, monkeypatch):
+def test_without_the_extra_the_message_says_how_to_get_it(dataset, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[minari\]'"):
-        export_minari(tiny_dataset, "pr")
+        export_minari(dataset, "pr")
     with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[minari\]'"):
         import_minari(["pr"], tmp_path / "out")
 
 
-def test_the_commands(tiny_dataset, tmp_path, capsys):
+def test_the_commands(dataset, tmp_path, capsys):
     from ertrl.cli import main
 
-    export = ["data", "export", str(tiny_dataset.path), "--minari", "pr", "--progress", "none"]
+    export = ["data", "export", str(dataset.path), "--minari", "pr", "--progress", "none"]
     assert main([*export, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["minari"]) == 40
+    assert len(json.loads(capsys.readouterr().out)["minari"]) == 7
     out = tmp_path / "back"
     command = ["data", "import", "--minari", "pr", "--out", str(out), "--progress", "none"]
     assert main([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["fingerprint"] == tiny_dataset.fingerprint
+    assert json.loads(capsys.readouterr().out)["fingerprint"] == dataset.fingerprint
     assert main(export) == 1
     assert "already has pr/task-00-v0" in capsys.readouterr().err

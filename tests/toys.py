@@ -369,3 +369,21 @@ def write_dataset(path, tasks=4):
     records = {task: TaskRecord("train", (float(task),), reference) for task in range(tasks)}
     writer.seal(records, collector={})
     return Dataset(path)
+
+
+def some_tasks(dataset, tasks, path):
+    """A dataset of these tasks of another one."""
+    names = ("family", "family_options", "parameter_names", "horizon")
+    about = Description(*(dataset.manifest[n] for n in names), *dataset.dims[:2])
+    writer = DatasetWriter(path, about, {t: dataset.task(t).episodes for t in tasks})
+    records = {}
+    for task in tasks:
+        data = dataset.task(task)
+        records[task] = TaskRecord(data.group, tuple(data.parameters), data.reference)
+        arrays = (data.observations, data.actions, data.rewards, data.lengths)
+        flags = (data.terminated, data.truncated, np.zeros(data.episodes, bool))
+        for checkpoint in np.unique(data.checkpoints):
+            rows = data.checkpoints == checkpoint
+            writer.add(task, Episodes(*(x[rows] for x in (*arrays, *flags))), checkpoint)
+    writer.seal(records, dataset.manifest["collector"])
+    return Dataset(path)
