@@ -10,35 +10,29 @@ the runs that are finished.
 """
 
 import argparse
-import shutil
 
 from collect import TARGETS
-from collect import WORK as COLLECTED
 from ertrl import api
-from ertrl.launch.demo import DEMO
-from ertrl.launch.grid import compare
+from ertrl.launch import compare
 from ertrl.reporting import report
-from methods import ONCE, ROOT
-from methods import WORK as RESULTS
-
-WORK, KEEP = ROOT / "build" / "benefit", ROOT / "results" / "benefit"
-SEEDS = range(3)
+from shared import COMPARISON, KEEP, ONCE, PAIR, SEEDS, WORK, data_of_methods, keep
 
 
 def main(*, so_far: bool) -> None:
+    work = WORK / "benefit"
     cheetah, *others = TARGETS
-    place = RESULTS / cheetah
-    runs = compare([api.collect(cheetah, place / "data" / cheetah)], DEMO, SEEDS, place)
+    runs = compare([data_of_methods(cheetah)], PAIR, SEEDS, WORK / "results" / cheetah)
     if so_far:
-        runs += [p.parent for p in sorted(WORK.glob("runs/*/evaluations")) if any(p.glob("*.json"))]
+        runs += [p.parent for p in sorted(work.glob("runs/*/evaluations")) if any(p.glob("*.json"))]
     else:
-        datasets = [api.collect(family, COLLECTED / family) for family in others]
-        runs += compare(datasets, [c._replace(settings=ONCE) for c in DEMO], SEEDS, WORK)
-    report(runs, WORK / "report")
-    KEEP.mkdir(parents=True, exist_ok=True)
-    for name in ("results.json", "tables/summary.md", "tables/benefit.md"):
-        shutil.copy(WORK / "report" / name, KEEP)
-    shutil.copy(WORK / "report" / "figures" / "benefit-distance.png", KEEP / "distance.png")
+        datasets = [api.collect(family, WORK / "collect" / family) for family in others]
+        runs += compare(datasets, [c._replace(settings=ONCE) for c in PAIR], SEEDS, work)
+    report(runs, work / "report")
+    keep(
+        work / "report",
+        KEEP / "benefit",
+        COMPARISON | {"distance.png": "figures/benefit-distance.png"},
+    )
 
 
 if __name__ == "__main__":

@@ -9,19 +9,18 @@ keeps returns and diagnostics against updates, with their provenance, in results
 """
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ertrl import api, store
 from ertrl.data import Dataset
+from ertrl.training import Run, open_runs
+from shared import KEEP, WORK
 
-ROOT = Path(__file__).parent.parent
 EVALUATE_EVERY = {"point-robot": 1500, "cheetah-vel": 1000}
-DATA, RUNS = ROOT / "build" / "data", ROOT / "build" / "brac"
-KEEP = ROOT / "results" / "brac" / "results.json"
+DATA, RUNS = WORK / "data", WORK / "brac"
+RESULTS = KEEP / "brac" / "results.json"
 SHOWN = ("divergence", "alpha", "q_mean", "q_policy", "log_std", "log_prob", "imitation_error")
 
 
@@ -77,47 +76,34 @@ def logged_returns(dataset: Dataset) -> dict[str, float]:
     }
 
 
-def curve(run: Path) -> list[dict[str, float]]:
+def curve(run: Run) -> list[dict[str, float]]:
     """Returns under offline context and the learner's metrics at each evaluation."""
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    metrics = {line["step"]: line for line in lines if line["kind"] == "train"}
+    metrics = {line["step"]: line for line in run.metrics() if line["kind"] == "train"}
     points = []
-    for path in sorted((run / "evaluations").glob("*.json")):
-        result = store.read_json(path, "ertrl-evaluation")
+    for step in run.evaluation_steps():
+        result = run.evaluation(step)
         place = {task: i for i, task in enumerate(result["tasks"])}
         returns = np.array(result["protocols"]["offline"]["returns"])
-        point: dict[str, float] = {"update": result["step"]}
+        point: dict[str, float] = {"update": step}
         for group, tasks in result["groups"].items():
             point[group] = float(returns[[place[t] for t in tasks]].mean())
-        measured = metrics[result["step"]]
-        points.append(point | {k: measured[k] for k in SHOWN if k in measured})
+        points.append(point | {k: metrics[step][k] for k in SHOWN if k in metrics[step]})
     return points
-
-
-def portable(provenance: dict[str, Any], family: str) -> dict[str, Any]:
-    """The command without the folders of the machine it ran on."""
-    words = provenance["command"].split()
-    for option in ("--data", "--out"):
-        if option in words:
-            place = words.index(option)
-            words[place : place + 2] = [option, f"data/{family}"] if option == "--data" else []
-    return {**provenance, "command": " ".join(["ertrl", *words[1:]])}
 
 
 def gather() -> dict[str, Any]:
     """Everything that has been trained so far, here or before; a row's folder holds its run."""
     datasets = {family: Dataset(DATA / family) for family in {row.family for row in ROWS.values()}}
-    rows = store.read_json(KEEP, "ertrl-brac")["rows"] if KEEP.exists() else {}
+    rows = store.read_json(RESULTS, "ertrl-brac")["rows"] if RESULTS.exists() else {}
     for name in ROWS:
-        for path in sorted((RUNS / name).glob("*/config.json")):
-            spec = store.read_json(path, "ertrl-run")
+        for run in open_runs(RUNS / name) if (RUNS / name).exists() else ():
             rows[name] = {
-                "run": spec["name"],
-                "dataset": spec["dataset"],
-                "learner": spec["config"]["learner"],
-                "updates": spec["config"]["updates"],
-                "curve": curve(path.parent),
-                "provenance": portable(spec["provenance"], spec["family"]),
+                "run": run.name,
+                "dataset": run.spec["dataset"],
+                "learner": run.spec["config"]["learner"],
+                "updates": run.config.updates,
+                "curve": curve(run),
+                "provenance": run.spec["provenance"],
             }
     return {
         "kind": "ertrl-brac",
@@ -142,7 +128,7 @@ def main() -> None:
                 "learner": row.settings,
             }
             api.train("focal", data, learner=row.learner, settings=settings, out=RUNS / name)
-    store.write_json(KEEP, gather())
+    store.write_json(RESULTS, gather())
 
 
 if __name__ == "__main__":

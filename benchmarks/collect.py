@@ -19,9 +19,8 @@ from ertrl import api, store
 from ertrl.data import Dataset
 from ertrl.envs import GROUPS
 from ertrl.text import markdown_table
+from shared import KEEP, WORK
 
-ROOT = Path(__file__).parent.parent
-WORK, KEEP = ROOT / "build" / "collect", ROOT / "results" / "collect"
 TARGETS = {
     "cheetah-vel": (12, -35),
     "hopper-mass": (20, 500),
@@ -100,19 +99,19 @@ def main(families: list[str]) -> None:
     if unknown:
         sys.exit(f"no target for {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
     for family in families:
-        found = facts(api.collect(family, WORK / family))
-        store.write_json(KEEP / f"{family}.json", found)
+        found = facts(api.collect(family, WORK / "collect" / family))
+        store.write_json(KEEP / "collect" / f"{family}.json", found)
         print(
             f"{family}: {found['deterministic_return']['train']:.1f} in {found['minutes']:.1f} min "
             f"(wanted {found['target']['deterministic_return']} in {found['target']['minutes']})",
             flush=True,
         )
-    kept = {f: KEEP / f"{f}.json" for f in TARGETS}
+    kept = {f: KEEP / "collect" / f"{f}.json" for f in TARGETS}
     collections = {
         f: store.read_json(path, "ertrl-collection") for f, path in kept.items() if path.exists()
     }
-    store.write_bytes(KEEP / "summary.md", table(collections).encode())
-    draw(collections, KEEP / "curves.png")
+    store.write_bytes(KEEP / "collect" / "summary.md", table(collections).encode())
+    draw(collections, KEEP / "collect" / "curves.png")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ the seconds and the control steps of the protocols in results/bench/evaluate.jso
 import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from ertrl import api, store
 from ertrl.evaluation import evaluate_agent
 from ertrl.provenance import provenance
 from ertrl.training import Run
-
-KEEP = Path(__file__).parent.parent / "results" / "bench" / "evaluate.json"
+from shared import KEEP
 
 
 def main(runs: list[str]) -> None:
@@ -35,7 +33,7 @@ def main(runs: list[str]) -> None:
             print(f"{run.name}: {seconds:.1f} s, protocols {steps:,} control steps", flush=True)
     load = os.getloadavg()[0]
     facts = {"kind": "ertrl-bench-evaluate", "rows": rows, "load_at_the_end": load}
-    store.write_json(KEEP, facts | {"provenance": provenance()})
+    store.write_json(KEEP / "bench" / "evaluate.json", facts | {"provenance": provenance()})
 
 
 if __name__ == "__main__":

@@ -11,16 +11,11 @@ table of the five methods and their paths (summary.md, *-paths.png) and that of 
 """
 
 import argparse
-import shutil
-from pathlib import Path
 
-from ertrl import api
-from ertrl.launch.grid import Contender, compare
+from ertrl.launch import Contender, compare
 from ertrl.reporting import report
+from shared import KEEP, METHODS, ONCE, WORK, data_of_methods, keep
 
-ROOT = Path(__file__).parent.parent
-WORK, KEEP = ROOT / "build" / "results", ROOT / "results"
-METHODS = ("er-trl", "focal", "csro", "unicorn", "offline-pearl")
 SWITCHES = (
     Contender("er-trl", settings={"method": {"use_dml": False}}),
     Contender("er-trl", settings={"method": {"entropy": "per-state"}}),
@@ -28,40 +23,30 @@ SWITCHES = (
     Contender("offline-pearl", settings={"method": {"probabilistic": True}}),
     Contender("focal", "brac"),
 )
-NEXT_STATES = {"method": {"encoder": {"next_observation": True}}}
-ONCE = {"evaluate_every": 5000}
-"""Only the last evaluation enters a table."""
+NEXT_STATES = {"method": {"encoder": {"next_observation": True}}} | ONCE
 EXTRA = {
     "point-robot": SWITCHES,
     "point-robot-wind": SWITCHES,
-    "cheetah-vel": tuple(Contender(method, settings=NEXT_STATES | ONCE) for method in METHODS),
+    "cheetah-vel": tuple(contender._replace(settings=NEXT_STATES) for contender in METHODS),
 }
 
 
-def main(families: list[str], seeds: int, settings: dict, variants: bool) -> None:
-    for family in families:
-        contenders = [
-            contender._replace(settings={**settings, **contender.settings})
-            for contender in (
-                *map(Contender, METHODS),
-                *(EXTRA.get(family, ()) if variants else ()),
-            )
-        ]
-        dataset = api.collect(family, WORK / family / "data" / family)
-        runs = compare([dataset], contenders, range(seeds), WORK / family)
-        five = [run for i, run in enumerate(runs) if i % len(contenders) < len(METHODS)]
-        place = KEEP / family
-        place.mkdir(parents=True, exist_ok=True)
-        made = WORK / family / "five"
-        report(five, made)
-        shutil.copy(made / "tables" / "summary.md", place / "summary.md")
-        for picture in (made / "figures").glob("*-paths.png"):
-            shutil.copy(picture, place / picture.name)
-        if len(runs) > len(five):
-            made = WORK / family / "report"
-            report(runs, made)
-            shutil.copy(made / "tables" / "summary.md", place / "variants.md")
-        shutil.copy(made / "results.json", place / "results.json")
+def main(family: str, seeds: int, settings: dict, variants: bool) -> None:
+    contenders = [
+        contender._replace(settings={**settings, **contender.settings})
+        for contender in METHODS + (EXTRA.get(family, ()) if variants else ())
+    ]
+    work, place = WORK / "results" / family, KEEP / family
+    runs = compare([data_of_methods(family)], contenders, range(seeds), work)
+    five = [run for i, run in enumerate(runs) if i % len(contenders) < len(METHODS)]
+    report(five, work / "five")
+    pictures = {path.name: path.name for path in (work / "five" / "figures").glob("*-paths.png")}
+    keep(work / "five", place, {"summary.md": "tables/summary.md", "results.json": "results.json"})
+    keep(work / "five" / "figures", place, pictures)
+    if len(runs) > len(five):
+        report(runs, work / "report")
+        variants_too = {"variants.md": "tables/summary.md", "results.json": "results.json"}
+        keep(work / "report", place, variants_too)
 
 
 if __name__ == "__main__":
@@ -71,5 +56,6 @@ if __name__ == "__main__":
     parser.add_argument("--updates", type=int, help="instead of the profile's")
     parser.add_argument("--no-variants", action="store_true")
     given = parser.parse_args()
-    settings = {"updates": given.updates} if given.updates else {}
-    main(given.families, given.seeds, settings, not given.no_variants)
+    for name in given.families:
+        settings = {"updates": given.updates} if given.updates else {}
+        main(name, given.seeds, settings, not given.no_variants)

@@ -15,11 +15,11 @@ from PIL import Image
 
 from ertrl import api
 from ertrl.evaluation.probes import ProbeSettings
-from ertrl.launch.grid import Contender, compare
+from ertrl.launch import compare
 from ertrl.reporting import report
-from methods import KEEP, METHODS, ROOT, WORK
+from shared import KEEP, METHODS, ROOT, SEEDS, WORK, data_of_methods, keep
 
-FAMILIES, SEEDS = ("point-robot", "cheetah-vel"), range(3)
+FAMILIES = ("point-robot", "cheetah-vel")
 PROBES = ProbeSettings(transitions=200)
 """A fifth of the paper's transitions: support vector regression takes its time."""
 PICTURES = ROOT / "docs" / "img" / "report"
@@ -32,14 +32,13 @@ SECTIONS = [
 def main() -> None:
     runs = []
     for family in FAMILIES:
-        dataset = api.collect(family, WORK / family / "data" / family)
-        runs += compare([dataset], [Contender(m) for m in METHODS], SEEDS, WORK / family)
+        runs += compare([data_of_methods(family)], METHODS, SEEDS, WORK / "results" / family)
     for done, run in enumerate(runs, 1):
         api.probe(run, settings=PROBES)
         print(f"probed {done} of {len(runs)}", flush=True)
-    page = report(runs, WORK / "report")
-    (KEEP / "report").mkdir(parents=True, exist_ok=True)
-    shutil.copy(WORK / "report" / "results.json", KEEP / "report" / "results.json")
+    made = WORK / "results" / "report"
+    page = report(runs, made)
+    keep(made, KEEP / "report", {"results.json": "results.json"})
     photograph(page, PICTURES)
 
 

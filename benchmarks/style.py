@@ -9,38 +9,31 @@ both methods with three seeds on each and reports. Works in build/style (killed,
 was) and keeps the small files in results/style/FAMILY.
 """
 
-import shutil
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from ertrl import api
-from ertrl.launch.demo import DEMO
-from ertrl.launch.grid import compare
+from ertrl.launch import compare
 from ertrl.profiles import collect_config
 from ertrl.reporting import report
+from shared import COMPARISON, KEEP, PAIR, SEEDS, WORK, keep
 
-ROOT = Path(__file__).parent.parent
-WORK, KEEP = ROOT / "build" / "style", ROOT / "results" / "style"
 STRENGTHS = {"point-robot": (0.0, 0.25, 0.5, 1.0), "cheetah-vel": (0.0, 0.5, 1.0)}
 
 
 def main(family: str) -> None:
-    out = WORK / family
-    datasets = []
+    work, datasets = WORK / "style" / family, []
     for strength in STRENGTHS[family]:
         config = replace(collect_config("laptop", family), style=strength)
-        place = out / "data" / f"style-{strength:g}"
+        place = work / "data" / f"style-{strength:g}"
         plain = datasets[0] if datasets else None
         datasets.append(api.collect(family, place, config=config, references=plain))
-    report(compare(datasets, DEMO, range(3), out), out / "report")
-    kept = KEEP / family
-    kept.mkdir(parents=True, exist_ok=True)
-    made = out / "report"
-    shutil.copy(made / "results.json", kept / "results.json")
-    for table in ("summary.md", "benefit.md"):
-        shutil.copy(made / "tables" / table, kept / table)
-    shutil.copy(made / "figures" / "benefit-dose.png", kept / "dose.png")
+    report(compare(datasets, PAIR, SEEDS, work), work / "report")
+    keep(
+        work / "report",
+        KEEP / "style" / family,
+        COMPARISON | {"dose.png": "figures/benefit-dose.png"},
+    )
 
 
 if __name__ == "__main__":

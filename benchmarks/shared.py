@@ -1,0 +1,35 @@
+"""What the benchmarks share: where they work, what they keep, who competes."""
+
+import shutil
+from pathlib import Path
+
+from ertrl import api
+from ertrl.data import Dataset
+from ertrl.launch import Contender
+
+ROOT = Path(__file__).parent.parent
+WORK, KEEP = ROOT / "build", ROOT / "results"
+METHODS = tuple(map(Contender, ("er-trl", "focal", "csro", "unicorn", "offline-pearl")))
+PAIR = METHODS[:2]
+SEEDS = range(3)
+ONCE = {"evaluate_every": 5000}
+"""Only the last evaluation enters a table."""
+
+COMPARISON = {
+    "results.json": "results.json",
+    "summary.md": "tables/summary.md",
+    "benefit.md": "tables/benefit.md",
+}
+"""What is kept of a report that compares two methods: name there -> name in the report."""
+
+
+def data_of_methods(family: str) -> Dataset:
+    """The data that benchmarks/methods.py trains on, collected if it is missing."""
+    return api.collect(family, WORK / "results" / family / "data" / family)
+
+
+def keep(made: Path, place: Path, files: dict[str, str]) -> None:
+    """Copy small files of a report to a folder of results/, under new names."""
+    place.mkdir(parents=True, exist_ok=True)
+    for name, source in files.items():
+        shutil.copy(made / source, place / name)
