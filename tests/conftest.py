@@ -10,6 +10,7 @@ os.environ.setdefault(
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 import dataclasses
+import shlex
 
 import pytest
 
@@ -30,6 +31,14 @@ TINY_COLLECT = CollectConfig(
     reference_episodes=2,
     seed=7,
 )
+
+TINY_TRAIN = shlex.split("""
+    --updates 20 --updates-per-call 10 --evaluate-every 20 --checkpoint-every 20
+    --sampling.meta-batch 4 --sampling.batch-size 8 --sampling.context-size 6
+    --method.encoder.hidden 16 16 --learner.hidden 16 16
+    --evaluation.repeats 1 --evaluation.episodes 3 --progress none
+""")
+"""A run of a few small updates, as words of the command line."""
 
 
 def options_of(config) -> list[str]:

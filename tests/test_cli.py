@@ -8,29 +8,9 @@ import time
 
 import pytest
 
-from conftest import TINY_COLLECT, options_of
+from conftest import TINY_COLLECT, TINY_TRAIN, options_of
+from ertrl import api
 from ertrl.cli import COMMANDS, main
-
-TINY_TRAIN = [
-    "--updates",
-    "20",
-    "--updates-per-call",
-    "10",
-    "--evaluate-every",
-    "20",
-    "--checkpoint-every",
-    "20",
-    "--sampling.meta-batch",
-    "4",
-    "--sampling.batch-size",
-    "8",
-    "--sampling.context-size",
-    "6",
-    "--evaluation.repeats",
-    "1",
-    "--evaluation.episodes",
-    "3",
-]
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -120,13 +100,17 @@ def test_wrong_types_and_unknown_settings_name_the_option(capsys, tiny_dataset):
     assert "Did you mean 'td3bc'?" in err
 
 
-def test_both_spellings_of_an_option_choose_the_learner(capsys, tiny_dataset, tmp_path):
-    words = ["train", "focal", "--data", str(tiny_dataset.path), "--out", str(tmp_path)]
-    code, out, _ = run(
-        capsys, *words, *TINY_TRAIN, "--use_learner", "brac", "--json", "--progress", "none"
-    )
-    assert code == 0
-    assert "-brac-" in json.loads(out)["run"]
+def test_both_spellings_of_an_option_choose_the_learner(
+    capsys, tiny_dataset, tiny_run, monkeypatch
+):
+    chosen = []
+    start = lambda method, learner, *_, **__: chosen.append((method, learner)) or tiny_run  # noqa: E731
+    monkeypatch.setattr(api, "start", start)
+    for option in ("--use-learner", "--use_learner"):
+        words = ["train", "focal", "--data", tiny_dataset.path, option, "brac", "--json"]
+        code, out, _ = run(capsys, *words)
+        assert (code, json.loads(out)["run"]) == (0, str(tiny_run.path))
+    assert chosen == [("focal", "brac")] * 2
 
 
 def test_numbers_beyond_all_bounds_are_refused(capsys, tiny_dataset):
@@ -170,7 +154,7 @@ def test_the_whole_way(capsys, tmp_path, monkeypatch):
     assert code == 1
     assert "already holds another dataset" in err
 
-    train = ["train", "focal", "--data", data, *TINY_TRAIN, "--json", "--progress", "none"]
+    train = ["train", "focal", "--data", data, *TINY_TRAIN, "--json"]
     code, out, _ = run(capsys, *train)
     assert code == 0
     trained = json.loads(out)
@@ -195,13 +179,13 @@ def test_the_whole_way(capsys, tmp_path, monkeypatch):
     assert (tmp_path / json.loads(out.splitlines()[-1])["report"]).exists()
 
 
-def test_a_full_disk_is_an_error_not_a_traceback(capsys, tmp_path, monkeypatch, tiny_run):
+def test_a_full_disk_is_an_error_not_a_traceback(capsys, monkeypatch, tiny_run):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     kept = tiny_run.evaluation_path(40).read_bytes()
-    code, _, err = run(capsys, "report", tiny_run.path, "--out", tmp_path / "r", "--json")
+    code, _, err = run(capsys, "evaluate", tiny_run.path, "--protocol", "idaq")
     assert code == 1
     assert "No space left" in err
     assert "Traceback" not in err

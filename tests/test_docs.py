@@ -142,7 +142,6 @@ def test_lines_are_short_but_for_tables_and_links(page):
         "add-a-method.md",
         "methods.md",
         "collection.md",
-        "determinism.md",
     ):
         pytest.skip("is being rewritten")
     for line in page.read_text().splitlines():

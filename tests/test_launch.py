@@ -1,33 +1,19 @@
-"""Jobs as processes: all of them run, a failure is told, a stop reaches the children."""
+"""Jobs as processes: a failure is told, a stop reaches the children (test_seeds.py trains)."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from conftest import tiny_config
-from ertrl.errors import RunError
+from ertrl.errors import Interrupted, RunError
 from ertrl.launch import Job, processes, run_jobs
 from ertrl.progress import rich_bars
 from ertrl.training import Run
-
-
-def job(run: Run, tmp_path) -> Job:
-    return Job(run.name, ("train", str(run.path)), tmp_path / "logs" / f"{run.name}.log")
-
-
-def test_jobs_run_to_their_end(tiny_dataset, tmp_path):
-    runs = [
-        Run.create(tmp_path, tiny_dataset, "focal", "td3bc", tiny_config("focal", seed=s), "test")
-        for s in (0, 1)
-    ]
-    run_jobs([job(run, tmp_path) for run in runs], workers=2)
-    assert [run.latest_checkpoint() for run in runs] == [40, 40]
 
 
 def test_a_failing_job_is_named_with_its_reason(tmp_path):
@@ -46,24 +32,19 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     config = tiny_config("focal", updates=100_000, evaluate_every=100_000, checkpoint_every=50_000)
     run = Run.create(tmp_path, tiny_dataset, "focal", "td3bc", config, "test")
     log = tmp_path / "job.log"
-    code = (
-        "import sys; from pathlib import Path; from ertrl.launch import Job, run_jobs\n"
-        "from ertrl.errors import Interrupted\n"
-        "try: run_jobs([Job('j', ('train', sys.argv[1]), Path(sys.argv[2]))])\n"
-        "except Interrupted as stop: sys.exit(stop.exit_code)"
-    )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code, str(run.path), str(log)], env={**os.environ, "NPROC": "1"}
-    )
-    metrics = run.path / "metrics.jsonl"
-    while not metrics.exists():
-        assert parent.poll() is None
-        os.sched_yield()
-    parent.send_signal(signal.SIGTERM)
-    assert parent.wait() == 143
+
+    def stop_me_when_it_trains():
+        while not run.metrics_path.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=stop_me_when_it_trains, daemon=True).start()
+    with pytest.raises(Interrupted) as stopped:
+        run_jobs([Job("j", ("train", str(run.path)), log)])
+    assert stopped.value.exit_code == 143
     assert "the state is saved" in log.read_text()
     assert 0 < run.latest_checkpoint() < 100_000
-    assert json.loads(metrics.read_text().splitlines()[-1])["step"] == run.latest_checkpoint()
+    assert run.metrics()[-1]["step"] == run.latest_checkpoint()
 
 
 def works(*names: str) -> list[processes._Work]:

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from conftest import tiny_config
+from conftest import TINY_TRAIN, tiny_config
 from ertrl.cli import main
 from ertrl.errors import ConfigError
 from ertrl.launch import parse_seeds, train_seeds
@@ -99,27 +99,15 @@ def test_seeds_must_be_different_numbers(seeds, tiny_dataset, tmp_path):
 
 
 def test_the_command_trains_all_seeds(tiny_dataset, tmp_path, capsys):
-    words = ["--updates", "20", "--updates-per-call", "20", "--evaluate-every", "20"]
-    words += [
-        "--checkpoint-every",
-        "20",
-        "--sampling.meta-batch",
-        "4",
-        "--evaluation.episodes",
-        "2",
-    ]
-    words += ["--evaluation.repeats", "1", "--progress", "none", "--out", str(tmp_path), "--json"]
-    code = main(["train", "focal", "--data", str(tiny_dataset.path), "--seeds", "4-5", *words])
-    assert not code
+    words = ["train", "focal", "--data", str(tiny_dataset.path), "--out", str(tmp_path)]
+    assert main([*words, "--seeds", "4-5", *TINY_TRAIN, "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     runs = [Run(path) for path in value["runs"]]
     assert [run.config.seed for run in runs] == [4, 5]
     assert all(run.latest_checkpoint() == 20 for run in runs)
     assert value["scores"][0].keys() == value["scores"][1].keys()
-    # As in the README: whatever training left beside the runs, `report runs/*` takes it.
+    # As in the README: whatever training left beside the runs, `runs/*` takes it.
     beside = [str(p) for p in tmp_path.iterdir()]
-    assert main(["report", *beside, "--out", str(tmp_path / "report"), "--json"]) == 0
-    capsys.readouterr()
     assert main(["evaluate", *beside, "--json"]) == 0
     evaluations = json.loads(capsys.readouterr().out)["evaluations"]
     assert {e["run"] for e in evaluations} == {run.name for run in runs}

@@ -30,32 +30,29 @@ def scalars(folder):
     return found
 
 
-def test_tensorboard_holds_every_number_of_the_log(tiny_dataset, tmp_path):
-    run = new_run(tmp_path, tiny_dataset)
-    train_run(run, tiny_dataset, "none", sinks=("tensorboard",))
-    found = scalars(run.path / "tensorboard")
-    lines = run.metrics()
-    assert {line["kind"] for line in lines} == {"train", "evaluation"}
-    for line in lines:
-        for name, value in line.items():
-            if name not in ("kind", "step"):
-                shown = found.pop((f"{line['kind']}/{name}", line["step"]))
-                assert shown == pytest.approx(value, rel=1e-5)
-    assert not found
-
-
-def test_wandb_gets_a_run_of_the_same_name_that_can_be_resumed(tiny_dataset, tmp_path, monkeypatch):
+def test_both_sinks_get_every_number_of_the_log(tiny_dataset, tmp_path, monkeypatch):
     calls, logged, finished = [], [], []
     started = SimpleNamespace(log=logged.append, finish=lambda: finished.append(True))
     fake = SimpleNamespace(init=lambda **options: calls.append(options) or started)
     monkeypatch.setitem(sys.modules, "wandb", fake)
     run = new_run(tmp_path, tiny_dataset)
-    train_run(run, tiny_dataset, "none", sinks=("wandb",))
+    train_run(run, tiny_dataset, "none", sinks=("tensorboard", "wandb"))
+    lines = run.metrics()
+    assert {line["kind"] for line in lines} == {"train", "evaluation"}
+    found = scalars(run.path / "tensorboard")
+    for line, sent in zip(lines, logged, strict=True):
+        assert sent.pop("step") == line["step"]
+        for name, value in line.items():
+            if name not in ("kind", "step"):
+                name = f"{line['kind']}/{name}"
+                assert found.pop((name, line["step"])) == pytest.approx(value, rel=1e-5)
+                assert sent.pop(name) == value
+        assert not sent
+    assert not found
+    # W&B: a run of the same name that can be resumed.
     (options,) = calls
     assert (options["id"], options["resume"]) == (run.name, "allow")
     assert options["config"]["seed"] == 0
-    assert [line["step"] for line in logged] == [line["step"] for line in run.metrics()]
-    assert all(any(key.startswith(("train/", "evaluation/")) for key in line) for line in logged)
     assert finished == [True]
 
 

@@ -2,13 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
-import time
 
 import pytest
 
-from conftest import tiny_config
+from ertrl import store
 from ertrl.cli import main
 from ertrl.launch.watch import look
 from ertrl.training import Run
@@ -21,25 +18,23 @@ def test_a_finished_run(tiny_run):
     assert set(seen.scores) >= {"offline/test-id", "online/test-id", "non-prior/test-id"}
 
 
-def test_a_run_is_seen_running_and_then_stopped(tiny_dataset, tmp_path):
-    config = tiny_config(updates=200_000, evaluate_every=200_000, checkpoint_every=20)
-    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", config, "test")
-    command = [sys.executable, "-m", "ertrl", "train", str(run.path), "--progress", "none"]
-    with subprocess.Popen(
-        command, env={**os.environ, "NPROC": "1"}, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            deadline = time.monotonic() + 120
-            while (seen := look(run)).seconds_left is None and time.monotonic() < deadline:
-                time.sleep(0.1)
-        finally:
-            process.kill()
-    assert seen.status == "running"
-    assert 0 < seen.step < 200_000
-    assert seen.seconds_left > 1
+def test_a_run_is_seen_running_and_then_stopped(tmp_path):
+    run = Run(fake_run(tmp_path, steps=()))
+    run.metrics_path.write_text('{"kind": "train", "step": 500}\n')
+    checkpoint = run.path / "checkpoints" / "00000100.json"
+    checkpoint.parent.mkdir()
+    checkpoint.touch()
+    written = run.metrics_path.stat().st_mtime
+    os.utime(checkpoint, (written - 40, written - 40))
+    with store.exclusive(run.path):
+        seen = look(run)
+    assert (seen.status, seen.step) == ("running", 500)
+    # 400 updates in 40 s, and 1500 are left.
+    assert seen.seconds_left == pytest.approx(150, rel=1e-3)
+    assert look(run).status == "stopped"
+    (run.path / ".lock").write_text("99999999")  # killed: its number is still there
     later = look(run)
-    assert (later.status, later.seconds_left) == ("stopped", None)
-    assert later.step >= seen.step
+    assert (later.status, later.step, later.seconds_left) == ("stopped", 500, None)
 
 
 def test_nothing_was_written_yet(tmp_path):
