@@ -68,7 +68,7 @@ def tiny_config(method: str = "er-trl", learner: str = "td3bc", **changes) -> Tr
     from ertrl.learners import get_learner
     from ertrl.methods import get_method
 
-    config = TrainConfig(method=get_method(method).config(), learner=get_learner(learner).config())
+    config = TrainConfig(method=get_method(method)(), learner=get_learner(learner)())
     small = {"hidden": [16, 16]}
     values = {
         "method": {"encoder": {**small, "latent_dim": 4}},

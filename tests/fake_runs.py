@@ -49,7 +49,7 @@ def fake_run(
 
     The evaluations are of the kind that knows neither curves nor z; `enrich` adds them.
     """
-    blank = TrainConfig(method=get_method(method).config(), learner=get_learner("td3bc").config())
+    blank = TrainConfig(method=get_method(method)(), learner=get_learner("td3bc")())
     config = replace_from_json(blank, {"seed": seed, "updates": 2000, **(settings or {})})
     path = root / (name or f"{family}-{method}-td3bc-s{seed}")
     store.write_json(

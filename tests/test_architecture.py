@@ -36,8 +36,6 @@ def imported(path: Path) -> set[str]:
 def test_a_module_imports_only_from_its_left(path):
     own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     allowed = set(ORDER[: ORDER.index(own) + 1])
-    if path.name == "benchmark.py":
-        allowed.add("profiles")
     assert imported(path) <= allowed, f"{own} must not import {imported(path) - allowed}"
 
 

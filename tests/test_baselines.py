@@ -13,7 +13,6 @@ from hypothesis.extra.numpy import arrays
 import reference as ref
 from ertrl import losses
 from ertrl.errors import ConfigError
-from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.methods.encoder import EncoderConfig, GaussianEncoder
 from ertrl.methods.moments import Moments
@@ -23,11 +22,10 @@ from toys import (
     DIMS,
     LATENT,
     SAMPLING,
-    assert_gradient,
+    assert_follows,
     assert_trees_equal,
     batches,
     double,
-    gradient_of_first_step,
     method_program,
     one_batch,
     random_state,
@@ -178,21 +176,20 @@ def test_csro_follows_distance_metric_and_bound():
         return np.tanh(ref.mlp(encoder.net, *inputs, context.next_observation))
 
     def likelihood(club):
-        return ref.club_likelihood(codes_of(state.encoder), *ref.club_net(club, context), mask)
+        return ref.club_likelihood(codes_of(state.encoder.net), *ref.club_net(club, context), mask)
 
     mask = context.mask
-    gradient = gradient_of_first_step(new.club_opt)
-    assert_gradient(likelihood, state.club, gradient)
-    np.testing.assert_allclose(metrics["club_loss"], likelihood(state.club), rtol=1e-9)
+    assert_follows(likelihood, state.club, new.club, config.club_learning_rate)
+    np.testing.assert_allclose(metrics["club_loss"], likelihood(state.club.net), rtol=1e-9)
 
     def loss(encoder):  # q has moved before, and is a constant
         codes = codes_of(encoder)
-        bound = ref.club_bound(codes, *ref.club_net(new.club, context), mask)
+        bound = ref.club_bound(codes, *ref.club_net(new.club.net, context), mask)
         return dml(config, codes.mean(axis=-2), batch.task) + config.club_weight * bound
 
-    assert_gradient(loss, state.encoder, gradient_of_first_step(new.encoder_opt))
+    assert_follows(loss, state.encoder, new.encoder, config.encoder.learning_rate)
     total = metrics["dml_loss"] + config.club_weight * metrics["club_bound"]
-    np.testing.assert_allclose(total, loss(state.encoder), rtol=1e-9)
+    np.testing.assert_allclose(total, loss(state.encoder.net), rtol=1e-9)
     assert_trees_equal(new, program(state, batch, NO_SLOPE + 1e6)[0])
 
 
@@ -227,13 +224,13 @@ def test_unicorn_follows_distance_metric_and_prediction(scale):
         prediction, codes = error(nets)
         return dml(config, codes, batch.task) + config.prediction_weight * prediction
 
-    assert_gradient(loss, state.nets, gradient_of_first_step(new.nets_opt))
-    np.testing.assert_allclose(metrics["prediction_error"], error(state.nets)[0], rtol=1e-9)
+    assert_follows(loss, state.nets, new.nets, config.encoder.learning_rate)
+    np.testing.assert_allclose(metrics["prediction_error"], error(state.nets.net)[0], rtol=1e-9)
     assert_trees_equal(new, program(state, batch, NO_SLOPE + 1e6)[0])
 
 
 def test_supervised_unicorn_follows_the_task_s_number_alone():
-    _, program, state, batch = setting("unicorn", supervision="task")
+    config, program, state, batch = setting("unicorn", supervision="task")
     new, metrics = program(state, batch, NO_SLOPE)
 
     def loss(nets):
@@ -241,8 +238,8 @@ def test_supervised_unicorn_follows_the_task_s_number_alone():
         codes = ref.encode(encoder.net, batch.context, encoder.next_observation)
         return ref.cross_entropy(ref.mlp(classifier, codes), batch.task)
 
-    assert_gradient(loss, state.nets, gradient_of_first_step(new.nets_opt))
-    np.testing.assert_allclose(metrics["cross_entropy"], loss(state.nets), rtol=1e-9)
+    assert_follows(loss, state.nets, new.nets, config.encoder.learning_rate)
+    np.testing.assert_allclose(metrics["cross_entropy"], loss(state.nets.net), rtol=1e-9)
     for values in ({"beta": 9.0}, {"prediction_weight": 9.0}):
         assert_trees_equal(new.nets, program(state, batch, NO_SLOPE, **values)[0].nets)
 
@@ -250,14 +247,14 @@ def test_supervised_unicorn_follows_the_task_s_number_alone():
 def test_supervised_unicorn_must_know_how_many_tasks_there_are():
     config = with_fields(small_config("unicorn", "td3bc").method, supervision="task")
     with pytest.raises(ConfigError, match="number of training tasks"):
-        get_method("unicorn").init(config, Dims(3, 2), jax.random.key(0))
+        config.init(Dims(3, 2), jax.random.key(0))
 
 
 # --- OfflinePEARL ---
 
 
 def test_offline_pearl_s_encoder_follows_the_critic_s_slope():
-    _, program, state, batch = setting("offline-pearl")
+    config, program, state, batch = setting("offline-pearl")
     slope = np.random.default_rng(0).normal(size=NO_SLOPE.shape)
     new, _ = program(state, batch, slope)
 
@@ -265,10 +262,10 @@ def test_offline_pearl_s_encoder_follows_the_critic_s_slope():
         codes = ref.encode(encoder.net, batch.context, encoder.next_observation)
         return (codes[:, 0] * slope).sum()
 
-    assert_gradient(loss, state.encoder, gradient_of_first_step(new.encoder_opt))
+    assert_follows(loss, state.encoder, new.encoder, config.encoder.learning_rate)
     # Without a slope there is nothing to learn from.
     unmoved, _ = program(state, batch, NO_SLOPE)
-    assert_trees_equal(unmoved.encoder, state.encoder)
+    assert_trees_equal(unmoved.encoder.net, state.encoder.net)
 
 
 def belief(encoder, context, row):
@@ -299,8 +296,8 @@ def test_probabilistic_pearl_samples_its_belief_and_keeps_it_near_the_prior():
         )
         return (z * slope).sum() + config.kl_weight * kl(encoder)
 
-    assert_gradient(loss, state.encoder, gradient_of_first_step(new.encoder_opt))
-    np.testing.assert_allclose(metrics["belief_kl"], kl(state.encoder) / len(slope), rtol=1e-6)
+    assert_follows(loss, state.encoder, new.encoder, config.encoder.learning_rate)
+    np.testing.assert_allclose(metrics["belief_kl"], kl(state.encoder.net) / len(slope), rtol=1e-6)
 
 
 def test_the_belief_is_a_product_and_the_prior_where_nothing_is_known():
@@ -326,15 +323,14 @@ def test_the_belief_is_a_product_and_the_prior_where_nothing_is_known():
 
 def test_training_conditions_on_the_sample_that_the_encoder_is_updated_for():
     """The z of the learner and of the encoder's step come from the same noise."""
-    method = get_method("offline-pearl")
     config = with_fields(small_config("offline-pearl", "td3bc").method, probabilistic=True)
-    state = random_state(method.init, config, DIMS)
+    state = random_state(config.init, DIMS)
     context = one_batch(small_config("focal", "td3bc")).context.first()
     key, other = jax.random.split(jax.random.key(0))
-    z = method.draw(config, state, context, key)
-    np.testing.assert_array_equal(z, method.draw(config, state, context, key))
-    assert trees_differ(z, method.draw(config, state, context, other))
-    assert trees_differ(z, method.encode(config, state, context))
+    z = config.draw(state, context, key)
+    np.testing.assert_array_equal(z, config.draw(state, context, key))
+    assert trees_differ(z, config.draw(state, context, other))
+    assert trees_differ(z, config.encode(state, context))
 
 
 @pytest.mark.parametrize("learner", ["td3bc", "brac"])
@@ -344,12 +340,9 @@ def test_only_offline_pearl_hears_the_critic(learner):
     @cache
     def moved(method):
         config = small_config(method, learner)
-        parts = get_method(method), get_learner(learner)
-        state = random_state(lambda key: init(*parts, config, DIMS))
-        other = state._replace(
-            learner=random_state(lambda key: init(*parts, config, DIMS), seed=1).learner
-        )
-        chunk, data = make_chunk(*parts, config), batches(1, config, learner)
+        state, other = (random_state(lambda key: init(config, DIMS), seed=seed) for seed in (0, 1))
+        other = state._replace(learner=other.learner)
+        chunk, data = make_chunk(config), batches(1, config, learner)
         one, two = (chunk(s, data, run_key(0))[0].method for s in (state, other))
         return trees_differ(one, two)
 
@@ -371,7 +364,7 @@ def test_per_state_entropy_spreads_draws_within_few_states():
         rows = np.repeat(s, 4, axis=1)
         noise = table((*rows.shape[:2], config.gan.noise_dim), "normal")
         zs = ref.for_rows(codes[:, 0], rows.shape[1])
-        fake = np.tanh(ref.mlp(new.gan.generator, rows, zs, noise))
+        fake = np.tanh(ref.mlp(new.gan.generator.net, rows, zs, noise))
         actions = fake.reshape(*s.shape[:2], 4, -1)
         return -ref.entropy_per_state(actions, config.ridge).mean()
 
@@ -379,8 +372,8 @@ def test_per_state_entropy_spreads_draws_within_few_states():
         codes = ref.encode(encoder.net, batch.context, encoder.next_observation)
         return dml(config, codes, batch.task) + config.mi_weight * mi(encoder)
 
-    np.testing.assert_allclose(metrics["mi_loss"], mi(state.encoder), rtol=1e-9)
-    assert_gradient(loss, state.encoder, gradient_of_first_step(new.encoder_opt))
+    np.testing.assert_allclose(metrics["mi_loss"], mi(state.encoder.net), rtol=1e-9)
+    assert_follows(loss, state.encoder, new.encoder, config.encoder.learning_rate)
 
 
 def test_too_few_draws_per_state_are_refused():
@@ -388,7 +381,7 @@ def test_too_few_draws_per_state_are_refused():
         small_config("er-trl", "td3bc").method, entropy="per-state", draws_per_state=2
     )
     with pytest.raises(ConfigError, match="needs at least 3"):
-        get_method("er-trl").init(config, DIMS, jax.random.key(0))
+        config.init(DIMS, jax.random.key(0))
 
 
 def test_er_trl_without_dml_follows_the_entropy_alone():
@@ -397,6 +390,6 @@ def test_er_trl_without_dml_follows_the_entropy_alone():
     assert metrics["dml_loss"] > 0, "it is still watched"
     assert_trees_equal(new, program(state, batch, NO_SLOPE, beta=50.0)[0])
     still, _ = program(state, batch, NO_SLOPE, mi_weight=0.0)
-    assert_trees_equal(still.encoder, state.encoder)
+    assert_trees_equal(still.encoder.net, state.encoder.net)
     _, with_dml, *_ = setting("er-trl", rounds=1)
     assert trees_differ(new.encoder, with_dml(state, batch, NO_SLOPE)[0].encoder)

@@ -131,8 +131,8 @@ def test_list_names_all_parts_and_their_settings(capsys):
     parts = json.loads(out)
     assert code == 0
     assert {"point-robot", "point-robot-wind"} <= parts["families"].keys()
-    assert {"er-trl", "focal", "csro", "unicorn", "offline-pearl"} == parts["methods"].keys()
-    assert set(parts["learners"]) == {"td3bc", "brac"}
+    assert {"er-trl", "focal", "csro", "unicorn", "offline-pearl"} <= parts["methods"].keys()
+    assert {"td3bc", "brac"} <= parts["learners"].keys()
     assert list(parts["protocols"]) == ["offline", "online", "non-prior", "idaq"]
     assert set(parts["profiles"]) == {"laptop", "paper"}
     paper = parts["profiles"]["paper"]["train"]["cheetah-vel"]["er-trl"]

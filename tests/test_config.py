@@ -37,7 +37,7 @@ class Outer:
 
 
 def train_config(**changes):
-    config = TrainConfig(method=get_method("er-trl").config(), learner=get_learner("brac").config())
+    config = TrainConfig(method=get_method("er-trl")(), learner=get_learner("brac")())
     return dataclasses.replace(config, **changes)
 
 
@@ -272,10 +272,10 @@ def test_collection_that_cannot_run_is_refused(changes, named):
         ("focal", "td3bc", {"learner": {"tau": -0.1}}, r"learner\.tau.*at least 0"),
         ("focal", "td3bc", {"sampling": {"batch_size": 1}}, r"batch_size must be at least 2"),
         ("focal", "td3bc", {"sampling": {"meta_batch": 1}}, r"meta_batch must be at least 2"),
-        ("focal", "brac", {"learner": {"log_std_range": [0, -5]}}, r"log_std_range must rise"),
+        ("focal", "brac", {"learner": {"log_std_range": [0, -5]}}, r"log_std_range must be rising"),
     ],
 )
 def test_numbers_that_cannot_work_are_refused_before_training(method, learner, values, message):
-    config = TrainConfig(method=get_method(method).config(), learner=get_learner(learner).config())
+    config = TrainConfig(method=get_method(method)(), learner=get_learner(learner)())
     with pytest.raises(ConfigError, match=message):
         replace_from_json(config, values).validate()

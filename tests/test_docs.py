@@ -14,9 +14,11 @@ import ertrl
 from conftest import tiny_config
 from ertrl import losses
 from ertrl.config import replace_from_json, to_json
+from ertrl.data import Sampler
 from ertrl.envs import GROUPS, rollout
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.learners import get_learner
+from ertrl.methods import get_method
 from ertrl.profiles import collect_config, train_config
 from ertrl.reporting.read.paper import paper_results
 from ertrl.training import Run
@@ -51,18 +53,32 @@ def module_from(page: str, tmp_path):
 
 
 def test_the_method_of_the_documentation_trains(tiny_dataset, tmp_path):
-    from ertrl.data import Sampler
-
     method = module_from("add-a-method.md", tmp_path).METHOD
-    learner = get_learner("td3bc")
-    config = TrainConfig(method=method.config(), learner=learner.config())
+    config = TrainConfig(method(), get_learner("td3bc")())
     sizes = {"encoder": {"hidden": [16], "latent_dim": 4, "learning_rate": 1e-2}}
+    sizes["head_learning_rate"] = 5e-2
     config = replace_from_json(config, {"method": sizes, "learner": {"hidden": [16]}})
-    state = init(method, learner, config, tiny_dataset.dims)
+    state = init(config, tiny_dataset.dims)
     sampler = Sampler(tiny_dataset, tiny_config("focal").sampling, 0, seed=0)
-    _, metrics = make_chunk(method, learner, config)(state, sampler.batches(0, 200), run_key(0))
+    _, metrics = make_chunk(config)(state, sampler.batches(0, 200), run_key(0))
     entropy = np.asarray(metrics["cross_entropy"])
     assert entropy[-20:].mean() < 0.8 * entropy[:20].mean()
+
+
+def test_the_learner_of_the_documentation_trains(tiny_dataset, tmp_path):
+    learner = module_from("add-a-learner.md", tmp_path).LEARNER
+    config = TrainConfig(get_method("focal")(), learner(hidden=(16,), learning_rate=1e-2))
+    config = replace_from_json(config, {"method": {"encoder": {"hidden": [16], "latent_dim": 4}}})
+    state = init(config, tiny_dataset.dims)
+    sampler = Sampler(tiny_dataset, tiny_config("focal").sampling, 0, seed=0)
+    state, metrics = make_chunk(config)(state, sampler.batches(0, 100), run_key(0))
+    for name in ("critic_loss", "actor_loss"):
+        measured = np.asarray(metrics[name])
+        assert measured[-20:].mean() < 0.95 * measured[:5].mean(), name
+    rows = np.zeros((3, tiny_dataset.dims.observation)), np.zeros((3, 4))
+    best, drawn = (config.learner.act(state.learner, *rows, k) for k in (None, run_key(0)))
+    assert best.shape == drawn.shape == (3, tiny_dataset.dims.action)
+    assert not np.allclose(best, drawn)
 
 
 def test_the_family_of_the_documentation_runs(tmp_path):

@@ -4,11 +4,19 @@ import sys
 
 import pytest
 
-from ertrl.envs import families, make_family
+from ertrl.envs import make_family
 from ertrl.errors import PluginError
-from ertrl.methods import get_method, methods
+from ertrl.methods import get_method
+from ertrl.plugins import parts
 
-METHOD = "from ertrl.methods.focal import METHOD as FOCAL\nMETHOD = FOCAL._replace(name={!r})\n"
+METHOD = """
+from ertrl.methods.focal import Focal
+
+class Theirs(Focal):
+    name = {!r}
+
+METHOD = Theirs
+"""
 FAMILY = """
 from ertrl.envs.families.point_robot import PointRobot
 
@@ -31,13 +39,10 @@ def install(tmp_path, monkeypatch):
         (facts / "entry_points.txt").write_text(f"[{group}]\ntheirs = their_plugin\n")
         monkeypatch.syspath_prepend(tmp_path)
 
-    caches = methods.cache_clear, families._families.cache_clear
-    for clear in caches:
-        clear()
+    parts.cache_clear()
     yield installed
     sys.modules.pop("their_plugin", None)
-    for clear in caches:
-        clear()
+    parts.cache_clear()
 
 
 def test_a_method_of_another_distribution_is_found(install):

@@ -18,8 +18,6 @@ from ertrl.envs import make_family
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent
 from ertrl.evaluation.context import ContextBuffer
 from ertrl.evaluation.protocols import EvaluationConfig, Trial
-from ertrl.learners import get_learner
-from ertrl.methods import get_method
 from ertrl.types import Dims, Transitions
 from toys import DIMS, LATENT, ToyFamily, random_state, small_config
 
@@ -222,13 +220,12 @@ def test_results_do_not_depend_on_company(name):
 def real_agent():
     config = small_config("focal", "td3bc")
     dims = Dims(2, 2)
-    entry, learner = get_method("focal"), get_learner("td3bc")
     states = (
-        random_state(entry.init, config.method, dims),
-        random_state(learner.init, config.learner, dims, LATENT),
+        random_state(config.method.init, dims),
+        random_state(config.learner.init, dims, LATENT),
     )
     states = jax.tree.map(lambda x: jnp.asarray(3 * x), states)
-    return Agent(entry, learner, config, dims, *states)
+    return Agent(config, dims, *states)
 
 
 @pytest.fixture(scope="module")

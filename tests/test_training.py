@@ -17,7 +17,7 @@ import pytest
 from conftest import tiny_config
 from ertrl import api
 from ertrl.errors import ConfigError, CorruptFileError, RunError, TrainingDiverged
-from ertrl.learners import get_learner
+from ertrl.learners.td3bc import Td3bc
 from ertrl.training import Run, open_runs, train_run
 from toys import write_dataset
 
@@ -127,16 +127,16 @@ def test_the_same_configuration_is_the_same_run(tiny_dataset, tiny_run):
 
 
 def test_nan_stops_the_run_with_step_and_loss_named(tiny_dataset, tmp_path, monkeypatch):
-    learner = get_learner("td3bc")
+    learn = Td3bc.update
 
-    def poisoned(config, state, rl, more_rl, z, key):
-        step = learner.update(config, state, rl, more_rl, z, key)
+    def poisoned(learner, state, *args):
+        step = learn(learner, state, *args)
         bad = jnp.where(state.updates == 26, jnp.nan, 1.0)
         metrics = {**step.metrics, "critic_loss": step.metrics["critic_loss"] * bad}
         return step._replace(metrics=metrics)
 
     run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", tiny_config(), "test")
-    run.learner = learner._replace(update=poisoned)
+    monkeypatch.setattr(Td3bc, "update", poisoned)
     with pytest.raises(TrainingDiverged, match=r"critic_loss became nan at update 27.*update 20"):
         train_run(run, tiny_dataset, "none")
     assert run.checkpoint_steps() == [20], "what was good is kept, nothing bad is added"
@@ -223,17 +223,17 @@ def test_bad_contexts_are_explained(tiny_run, tiny_dataset, change, message):
         api.load_agent(tiny_run).adapt(context)
 
 
-def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path):
-    learner = get_learner("td3bc")
+def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path, monkeypatch):
+    learn = Td3bc.update
 
-    def poisoned(config, state, rl, more_rl, z, key):
-        step = learner.update(config, state, rl, more_rl, z, key)
+    def poisoned(learner, state, *args):
+        step = learn(learner, state, *args)
         bad = jnp.where(state.updates == 19, jnp.nan, 0.0)
         spoilt = jax.tree.map(lambda w: w + bad, step.state.target_actor)
         return step._replace(state=step.state._replace(target_actor=spoilt))
 
     run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", tiny_config(), "test")
-    run.learner = learner._replace(update=poisoned)
+    monkeypatch.setattr(Td3bc, "update", poisoned)
     with pytest.raises(TrainingDiverged, match=r"target_actor.* is not finite after update 20"):
         train_run(run, tiny_dataset, "none")
     assert run.checkpoint_steps() == []

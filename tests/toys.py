@@ -10,9 +10,9 @@ from functools import cache
 
 import jax
 import numpy as np
-import optax
 from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
 
+import reference as ref
 from ertrl.data import Dataset
 from ertrl.data.sampler import SamplingConfig
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
@@ -86,8 +86,8 @@ def small(config):
 def small_config(method, learner, **values):
     """The defaults with narrow networks and whatever else is asked for."""
     config = TrainConfig(
-        method=small(get_method(method).config()),
-        learner=small(get_learner(learner).config()),
+        method=small(get_method(method)()),
+        learner=small(get_learner(learner)()),
         sampling=SAMPLING,
     )
     return with_fields(config, **values)
@@ -101,7 +101,7 @@ def random_state(init, *arguments, seed=0):
     draw = np.random.default_rng(seed)
 
     def fill(path, leaf):
-        if "_opt" in keystr(path) or not np.issubdtype(leaf.dtype, np.floating) or not leaf.shape:
+        if ".adam" in keystr(path) or not np.issubdtype(leaf.dtype, np.floating) or not leaf.shape:
             return np.zeros(leaf.shape, leaf.dtype)
         scale = 1 / np.sqrt(leaf.shape[0]) if len(leaf.shape) > 1 else 0.1
         return draw.normal(scale=scale, size=leaf.shape).astype(leaf.dtype)
@@ -114,7 +114,7 @@ def batches(count, config, learner, seed=0):
     """Random batches [K, T, ...] in which the reward tells the tasks apart."""
     draw = np.random.default_rng(seed)
     c = config.sampling
-    extra = get_learner(learner).extra_batches(config.learner)
+    extra = config.learner.extra_batches
     task = np.stack([draw.permutation(c.meta_batch) for _ in range(count)]).astype(np.int32)
 
     def rows(shape, of_task):
@@ -194,14 +194,14 @@ def exact(function, config):
 @cache
 def learner_program(learner, **values):
     """(state, rl, more_rl, z, **numbers) -> LearnerStep."""
-    config = with_fields(small(get_learner(learner).config()), **values)
+    config = with_fields(small(get_learner(learner)()), **values)
     return config, exact(get_learner(learner).update, config)
 
 
 @cache
 def method_program(method, **values):
     """(state, batch, z_gradient, **numbers) -> state, metrics."""
-    config = with_fields(small(get_method(method).config()), **values)
+    config = with_fields(small(get_method(method)()), **values)
     return config, exact(get_method(method).update, config)
 
 
@@ -253,9 +253,17 @@ def influences(function, *arguments):
 # --- gradients ---
 
 
-def gradient_of_first_step(opt_state):
-    """Adam's first moment after one step from zero is (1 - b1) times the gradient."""
-    return jax.tree.map(lambda m: np.asarray(m) / 0.1, optax.tree_utils.tree_get(opt_state, "mu"))
+def assert_follows(loss, before, after, learning_rate, tolerance=1e-6):
+    """A network took one Adam step, its first, against the gradient of `loss`.
+
+    Adam's first moment after one step from zero is (1 - b1) times the gradient.
+    """
+    gradient = jax.tree.map(lambda m: np.asarray(m) / 0.1, after.adam.mu)
+    assert_gradient(loss, before.net, gradient, tolerance)
+    trees = before.net, gradient, after.net
+    for old, slope, new in zip(*map(jax.tree.leaves, trees), strict=True):
+        step = ref.first_adam_step(slope, learning_rate)
+        np.testing.assert_allclose(new, old + step, rtol=1e-9, atol=1e-9)
 
 
 def assert_gradient(loss, net, gradient, tolerance=1e-6):

@@ -1,57 +1,43 @@
 """Strict configuration: frozen dataclasses that round-trip through JSON.
 
-An unknown key, a missing file or a value of the wrong type is an error that names the nearest valid
-key; nothing is ignored. Every field has a docstring, which is also its text in `--help`.
+An unknown key, a value of the wrong type or beyond its limits is an error that names the setting
+and the nearest valid key; nothing is ignored. Every field has a docstring, which is also its text
+in `--help`, and its limits beside it: `rounds: Annotated[int, Ge(1)]`, or `rounds: Count`.
 """
 
 import dataclasses
 import hashlib
 import json
 import math
+import operator
 import types
 import typing
 from dataclasses import fields, is_dataclass
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+from annotated_types import Ge, Gt, Interval, Le, Lt, Predicate
 
 from ertrl.errors import ConfigError, unknown
 
 C = TypeVar("C")
 
+Count = Annotated[int, Ge(1)]
+Widths = tuple[Count, ...]
+Amount = Annotated[float, Ge(0)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+Seed = Annotated[int, Interval(ge=0, lt=2**63)]
 
-MAY_BE_ZERO = {
-    "seed",
-    "prior_episodes",
-    "random_steps",
-    "warm_start",
-    "first_checkpoint",
-    "last_checkpoint",
+LIMITS = {
+    Ge: ("at least", operator.ge),
+    Gt: ("above", operator.gt),
+    Le: ("at most", operator.le),
+    Lt: ("below", operator.lt),
 }
 
-AT_MOST_ONE = {"discount", "tau", "warmup", "decay", "relabel_fraction"}
 
-
-def check_numbers(config: Any, where: str = "") -> None:
-    """Sizes and counts are at least 1, rates and weights at least 0, all the way down."""
-    for f in fields(config):
-        value, path = getattr(config, f.name), f"{where}{f.name}"
-        least = 0 if f.name in MAY_BE_ZERO or isinstance(value, float) else 1
-        if is_dataclass(value):
-            check_numbers(value, f"{path}.")
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise ConfigError(f"{path} must be a finite number, got {value}")
-        elif f.name == "seed" and not 0 <= value < 2**63:
-            raise ConfigError(f"{path} must lie between 0 and 2^63 - 1, got {value}")
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and value < least:
-            raise ConfigError(f"{path} must be at least {least}, got {value}")
-        elif f.name in AT_MOST_ONE and value > 1:
-            raise ConfigError(f"{path} must be at most 1, got {value}")
-        elif f.name.endswith("_range") and value[0] >= value[1]:
-            raise ConfigError(f"{path} must rise, got {list(value)}")
-        elif isinstance(value, tuple) and any(isinstance(v, int) and v < 1 for v in value):
-            raise ConfigError(f"{path} must hold numbers of at least 1, got {list(value)}")
-
-
-# --- JSON ---
+def rising(pair: tuple[float, float]) -> bool:
+    """Lower and upper end of a range, in this order."""
+    return pair[0] < pair[1]
 
 
 def to_json(config: Any) -> Any:
@@ -61,11 +47,17 @@ def to_json(config: Any) -> Any:
     return list(config) if isinstance(config, tuple) else config
 
 
+def check(config: Any) -> None:
+    """Hold every value to its type and its limits, all the way down."""
+    replace_from_json(config, to_json(config))
+
+
 def replace_from_json(config: C, values: Any, where: str = "") -> C:
-    """Overwrite some fields, deeply, with strict keys and types."""
+    """Overwrite some fields, deeply, with strict keys, types and limits."""
     if not isinstance(values, dict):
         raise ConfigError(f"{where or 'configuration'} must be an object, got {values!r}")
     known = {f.name: f for f in fields(config)}  # ty: ignore[invalid-argument-type]
+    annotations = typing.get_type_hints(type(config), include_extras=True)
     changes = {}
     for name, value in values.items():
         path = f"{where}.{name}" if where else name
@@ -75,13 +67,17 @@ def replace_from_json(config: C, values: Any, where: str = "") -> C:
         if is_dataclass(current):
             changes[name] = replace_from_json(current, value, path)
         else:
-            annotation = typing.get_type_hints(type(config))[name]
-            changes[name] = _checked(value, annotation, path)
+            changes[name] = _checked(value, annotations[name], path)
     return dataclasses.replace(config, **changes)  # ty: ignore[invalid-argument-type]
 
 
 def _checked(value: Any, annotation: Any, path: str) -> Any:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        value = _checked(value, arguments[0], path)
+        for limit in arguments[1:]:
+            _check_limit(value, limit, path)
+        return value
     if origin is Literal:
         if value not in arguments:
             raise ConfigError(f"{path} must be one of {', '.join(arguments)}; got {value!r}")
@@ -103,6 +99,21 @@ def _checked(value: Any, annotation: Any, path: str) -> Any:
     if not isinstance(value, annotation) or (isinstance(value, bool) and annotation is not bool):
         raise ConfigError(f"{path} must be of type {annotation.__name__}, got {value!r}")
     return value
+
+
+def _check_limit(value: Any, limit: Any, path: str) -> None:
+    """What else an annotation says, for example to `--help`, is no limit."""
+    if isinstance(limit, Interval):
+        for end in limit:
+            _check_limit(value, end, path)
+    elif isinstance(limit, Predicate):
+        if not limit.func(value):
+            raise ConfigError(f"{path} must be {limit.func.__name__}, got {value!r}")
+    elif type(limit) in LIMITS:
+        words, holds = LIMITS[type(limit)]
+        (bound,) = dataclasses.astuple(limit)
+        if not holds(value, bound):
+            raise ConfigError(f"{path} must be {words} {bound}, got {value!r}")
 
 
 def fingerprint(content: Any) -> str:

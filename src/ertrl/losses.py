@@ -153,17 +153,19 @@ def temporal_difference(
     return reward + discount * (1 - terminated) * next_value
 
 
+def twin_error(
+    q1: Float[Array, "..."], q2: Float[Array, "..."], y: Float[Array, "..."]
+) -> Float[Array, ""]:
+    """L_Q, Eq. (critic): squared errors of both critics."""
+    return jnp.square(q1 - y).mean() + jnp.square(q2 - y).mean()
+
+
 def dual_kl(c_policy: Float[Array, "..."], c_data: Float[Array, "..."]) -> Float[Array, "..."]:
     """BRAC's dual estimate of KL(pi || beta) per row: log g(a~) - g(a) + 1 with g = softplus(c).
 
     For any c its mean is at most the divergence; the dual critic c is trained to make it tight.
     """
-    return log_ratio(c_policy) - jax.nn.softplus(c_data) + 1
-
-
-def log_ratio(c: Float[Array, "..."]) -> Float[Array, "..."]:
-    """BRAC's log g = log softplus(c): where the dual critic is tight, log(pi / beta)."""
-    return jnp.log(jax.nn.softplus(c) + 1e-8)
+    return jnp.log(jax.nn.softplus(c_policy) + 1e-8) - jax.nn.softplus(c_data) + 1
 
 
 def gaussian_kl(

@@ -4,14 +4,46 @@ Leading axes are merged before the first product, because one wide product is fa
 of small ones.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 FINAL_LAYER_RANGE = 3e-3
+ADAM = optax.scale_by_adam()
+
+N = TypeVar("N")
+K = TypeVar("K")
+
+
+class Trained(NamedTuple, Generic[N]):
+    """A network (or several, trained as one) together with its optimiser."""
+
+    net: N
+    adam: Any
+    """Adam's moments of the gradient and its count of steps."""
+
+    @classmethod
+    def of(cls, net: N) -> "Trained[N]":
+        """Before the first step."""
+        return cls(net, ADAM.init(net))  # ty: ignore[invalid-argument-type]
+
+    def step(self, gradient: N, learning_rate: float | Array) -> "Trained[N]":
+        """One Adam step against this gradient."""
+        direction, adam = ADAM.update(gradient, self.adam)  # ty: ignore[invalid-argument-type]
+        steps = jax.tree.map(lambda d: -learning_rate * d, direction)
+        return Trained(eqx.apply_updates(self.net, steps), adam)
+
+    def minimise(
+        self, loss: Callable[[N], tuple[Array, K]], learning_rate: float | Array
+    ) -> tuple["Trained[N]", K]:
+        """One Adam step down `loss(net) -> (loss, whatever else is to be kept)`, and that."""
+        gradient, kept = jax.grad(loss, has_aux=True)(self.net)
+        return self.step(gradient, learning_rate), kept
 
 
 class MLP(eqx.Module):

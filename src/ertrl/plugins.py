@@ -2,48 +2,64 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
-from ertrl.errors import MissingExtra, PluginError
+from ertrl.errors import ConfigError, MissingExtra, PluginError, unknown
+
+P = TypeVar("P")
 
 
-def discover(package: ModuleType, attribute: str) -> list[Any]:
-    """Collect `attribute` from every module of the package that has it, in order of file name.
+@cache
+def parts(package: str, attribute: str) -> dict[str, Any]:
+    """What the modules of a package hold under this attribute (one or several), by name.
 
-    Modules of other installed distributions follow that name the package as an entry point's group.
+    In order of file name. Modules of other installed distributions follow that name the package as
+    an entry point's group.
     """
-    own = sorted(m.name for m in pkgutil.iter_modules(package.__path__))
-    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in own]
-    for entry in sorted(entry_points(group=package.__name__)):
+    named: dict[str, Any] = {}
+    for module in _modules(package, attribute):
+        held = getattr(module, attribute)
+        for part in held if isinstance(held, (list, tuple)) else (held,):
+            if part.name in named:
+                raise PluginError(
+                    f"two things are named '{part.name}'; an installed plug-in must choose another "
+                    "name, or be uninstalled"
+                )
+            named[part.name] = part
+    return named
+
+
+def _modules(package: str, attribute: str) -> Iterator[ModuleType]:
+    own = sorted(m.name for m in pkgutil.iter_modules(importlib.import_module(package).__path__))
+    for name in own:
+        module = importlib.import_module(f"{package}.{name}")
+        if hasattr(module, attribute):
+            yield module
+    for entry in sorted(entry_points(group=package)):
         try:
-            modules.append(entry.load())
+            module = entry.load()
         except Exception as error:
             raise PluginError(
                 f"the installed plug-in {entry.name} ({entry.value}, group {entry.group}) cannot "
                 f"be loaded: {type(error).__name__}: {error}. Repair or uninstall it."
             ) from error
-        if not hasattr(modules[-1], attribute):
+        if not hasattr(module, attribute):
             raise PluginError(
                 f"the installed plug-in {entry.name} ({entry.value}) has no {attribute}, which "
                 f"the group {entry.group} is for"
             )
-    return [getattr(module, attribute) for module in modules if hasattr(module, attribute)]
+        yield module
 
 
-def by_name(parts: Iterable[Any]) -> dict[str, Any]:
-    """Parts by their names, each of which may be there once."""
-    named: dict[str, Any] = {}
-    for part in parts:
-        if part.name in named:
-            raise PluginError(
-                f"two things are named '{part.name}'; an installed plug-in must choose another "
-                "name, or be uninstalled"
-            )
-        named[part.name] = part
-    return named
+def choose(kind: str, name: str, known: Mapping[str, P]) -> P:
+    """The part of that name; a wrong name is told the nearest right one."""
+    if name not in known:
+        raise ConfigError(unknown(kind, name, known))
+    return known[name]
 
 
 def require(package: str, extra: str) -> ModuleType:

@@ -16,6 +16,10 @@ Array = Any
 """NumPy on the host, JAX on the device. (Importing JAX for annotations takes half a second.)"""
 
 
+Metrics = dict[str, Float[Array, ""]]
+"""What one update measured, by name."""
+
+
 class Dims(NamedTuple):
     """Sizes that a family fixes and networks need."""
 

@@ -12,8 +12,6 @@ from jax.extend import core as jax_core
 from jax.interpreters import partial_eval
 
 from ertrl.envs import make_family
-from ertrl.learners import get_learner
-from ertrl.methods import get_method
 from ertrl.profiles import train_config
 from ertrl.provenance import provenance
 from ertrl.training.update import init, run_key, update
@@ -126,14 +124,12 @@ def update_speed(
     peak_call, peak_flops = peak_program()
     results = {}
     for name in methods:
-        method = get_method(name)
         learner_name, config = train_config(profile, family, name)
-        learner = get_learner(learner_name)
-        state = init(method, learner, config, dims)
-        batch = random_batch(config, dims, learner.extra_batches(config.learner))
+        state = init(config, dims)
+        batch = random_batch(config, dims, config.learner.extra_batches)
 
-        def step(state, batch, method=method, learner=learner, config=config):
-            return update(method, learner, config, state, batch, run_key(0))
+        def step(state, batch, config=config):
+            return update(config, state, batch, run_key(0))
 
         flops = product_flops(step, state, batch)
         begun = time.perf_counter()

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal
 
 from tyro.conf import Positional, arg
 
 from ertrl.cli.common import first_word, output, peek, score_lines
 from ertrl.cli.options import Json, Profile, Progress, Variant, parse
 from ertrl.errors import ConfigError
-from ertrl.training.config import TrainConfig
-
-M = TypeVar("M")
-L = TypeVar("L")
+from ertrl.training.config import L, M, TrainConfig
 
 
 @dataclass(kw_only=True)
@@ -57,7 +54,7 @@ class Start(Train, Generic[M, L]):
     family: str = "point-robot"
     """Whose defaults --help shows where no --data says so."""
     use_learner: str = ""
-    """Learner in place of the profile's: td3bc or brac."""
+    """Learner in place of the profile's; `ertrl list` shows them."""
     seeds: str = ""
     """Several runs instead of one, for example 0-4 or 0,2,7; each is a run of its own."""
     seeds_in: Literal["auto", "processes", "program"] = "auto"
@@ -95,13 +92,13 @@ def _start(method: str, argv: Sequence[str]) -> None:
     from ertrl import api
     from ertrl.data import Dataset
     from ertrl.launch import parse_seeds, train_seeds
-    from ertrl.learners import get_learner
     from ertrl.methods import get_method, methods
     from ertrl.profiles import train_config
 
     if method not in methods() and (Path(method).exists() or Path(method).name != method):
         raise ConfigError(f"{method} is neither a method nor a run: it has no config.json")
-    entry, data = get_method(method), peek(argv, "--data", "")
+    get_method(method)  # a wrong name is the first thing to hear of
+    data = peek(argv, "--data", "")
     if not data and not {"-h", "--help"} & set(argv):
         raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
     dataset = Dataset(data) if data else None
@@ -120,7 +117,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
     default = Start(
         profile=profile, variant=variant, family=family, use_learner=learner, config=config
     )
-    kinds = (entry.config, get_learner(learner).config)
+    kinds = type(config.method), type(config.learner)
     command = parse(Start[kinds], f"train {method}", argv[1:], default=default)  # ty: ignore
     assert dataset is not None  # without one, it was help that was asked for
     options = {

@@ -1,9 +1,11 @@
 """Settings of a collection."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from ertrl.config import check_numbers
+from annotated_types import Ge, Gt
+
+from ertrl.config import Amount, Count, Seed, Share, Widths, check
 from ertrl.errors import ConfigError
 
 
@@ -13,69 +15,67 @@ class CollectConfig:
 
     policy: Literal["conditioned", "independent"] = "conditioned"
     """One network for all tasks with the task as input, or (as the paper) one network per task."""
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Widths = (256, 256)
     """Widths of actor and critics."""
     layer_norm: bool = True
     """Layer normalisation in actor and critics: stable at several updates per step."""
-    learning_rate: float = 1e-3
+    learning_rate: Amount = 1e-3
     """Adam step size of actor, critics and temperature."""
-    warmup: float = 0.0
+    warmup: Share = 0.0
     """Share of training over which that step size rises from 0; gives poor policies more room."""
-    decay: float = 0.0
+    decay: Share = 0.0
     """Share of training, at its end, over which that step size falls to 0; steadies the expert."""
-    batch_size: int = 512
+    batch_size: Count = 512
     """Transitions per update (per task, if policies are independent)."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """gamma."""
-    n_step: int = 1
+    n_step: Count = 1
     """Rewards summed before the critic takes over: more learn faster, from somewhat wrong targets
     (actions in between are the behaviour's, their entropy does not count). Transitions that another
     task rewards look one step ahead."""
-    tau: float = 0.005
+    tau: Share = 0.005
     """Step of the target critics towards the critics."""
-    initial_temperature: float = 0.1
-    """SAC's alpha at the start; learned from there."""
-    relabel_fraction: float = 0.5
+    initial_temperature: Annotated[float, Gt(0)] = 0.1
+    """SAC's alpha at the start; its logarithm is learned from there."""
+    relabel_fraction: Share = 0.5
     """Share of a batch that other tasks reward (conditioned policy, reward families only)."""
-    style: float = 0.0
+    style: Amount = 0.0
     """K: a bonus of K (u . a) / sqrt(action size) per step to the collector, u a random direction
     of its task. Makes behaviour differ beyond what tasks demand; recorded rewards are the true
     ones. 0: off."""
-    tasks_at_once: int = 1
+    tasks_at_once: Count = 1
     """Independent policies that one product updates. 1 is fastest on a CPU; more need memory."""
-    simulations_per_task: int = 2
+    simulations_per_task: Count = 2
     """Parallel simulations of each task."""
-    random_steps: int = 20
+    random_steps: Annotated[int, Ge(0)] = 20
     """Control steps per simulation with uniformly random actions before learning starts."""
-    steps: int = 600
+    steps: Count = 600
     """Control steps per simulation while learning."""
-    steps_per_block: int = 20
+    steps_per_block: Count = 20
     """Control steps between two calls of the update program."""
-    updates_per_step: int = 2
+    updates_per_step: Count = 2
     """Gradient updates per control step of the whole batch of simulations."""
-    checkpoints: int = 18
+    checkpoints: Count = 18
     """Behaviour-policy checkpoints that episodes are recorded from, evenly spaced."""
-    first_checkpoint: int = 0
+    first_checkpoint: Annotated[int, Ge(0)] = 0
     """Control step, random ones included, of the first of them; 0: after the first updates."""
-    last_checkpoint: int = 0
+    last_checkpoint: Annotated[int, Ge(0)] = 0
     """Control step, random ones included, of the last of them; 0: at the end."""
-    episodes_per_checkpoint: int = 50
+    episodes_per_checkpoint: Count = 50
     """Stochastic episodes per task and checkpoint."""
-    reference_episodes: int = 20
+    reference_episodes: Count = 20
     """Episodes per task behind each reference return (expert, random, zero action)."""
-    seed: int = 0
+    seed: Seed = 0
     """All randomness of the collection is addressed by this."""
 
     def validate(self) -> None:
         """Reject what cannot be run."""
-        check_numbers(self)
+        check(self)
         if self.steps % self.steps_per_block or self.random_steps % self.steps_per_block:
             raise ConfigError(
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
                 f"steps_per_block ({self.steps_per_block})"
             )
-        if self.initial_temperature == 0:
-            raise ConfigError("initial_temperature must be above 0: its logarithm is learned")
         first, last = self._recording_range()
         if not 1 <= first <= last <= self.steps // self.steps_per_block:
             raise ConfigError(
@@ -84,7 +84,7 @@ class CollectConfig:
                 f"block of updates ({self.random_steps + self.steps_per_block}) and not behind "
                 f"the end ({self.random_steps + self.steps}); 0 stands for these two"
             )
-        if not 1 <= self.checkpoints <= last - first + 1:
+        if self.checkpoints > last - first + 1:
             raise ConfigError(
                 f"checkpoints must lie between 1 and the number of blocks they are spread over "
                 f"({last - first + 1}), got {self.checkpoints}"

@@ -80,8 +80,8 @@ def conditioned(family: Family, config: CollectConfig) -> Policies:
 
     return Policies(
         init=lambda key: sac.init(config, dims, table.shape[1], key),
-        act=lambda state, observation, key: _act(state.actor, *with_task(observation), key),
-        gaussian=lambda state, observation: state.actor.gaussian(*with_task(observation)),
+        act=lambda state, observation, key: _act(state.actor.net, *with_task(observation), key),
+        gaussian=lambda state, observation: state.actor.net.gaussian(*with_task(observation)),
         groups=1,
         draw=draw,
         learn=learn,
@@ -100,10 +100,10 @@ def independent(family: Family, config: CollectConfig) -> Policies:
     def act(state, observation, key):
         nothing = jnp.zeros((*observation.shape[:2], 0))
         keys = None if key is None else jax.random.split(key, n)
-        return jax.vmap(_act)(state.actor, observation, nothing, keys)
+        return jax.vmap(_act)(state.actor.net, observation, nothing, keys)
 
     def gaussian(state, observation):
-        return jax.vmap(lambda actor, s: actor.gaussian(s))(state.actor, observation)
+        return jax.vmap(lambda actor, s: actor.gaussian(s))(state.actor.net, observation)
 
     def draw(replay: Replay, block: int, group: int) -> Batches:
         batch = replay.own(block, range(group * size, (group + 1) * size))

@@ -7,44 +7,37 @@ it stable at several updates per step.
 import math
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.collection.config import CollectConfig
-from ertrl.nets import TanhGaussian, Twin, toward
+from ertrl.nets import TanhGaussian, Trained, Twin, toward
 from ertrl.types import Dims, Transitions
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
 
-def adam(config: CollectConfig) -> optax.GradientTransformation:
-    """Adam with the configured rise and fall of its step size."""
-    updates = config.steps * config.updates_per_step
+def learning_rate(config: CollectConfig, update: Int[Array, ""]) -> float | Array:
+    """Adam's step size at that update, with the configured rise and fall."""
+    updates, rate = config.steps * config.updates_per_step, config.learning_rate
     warmup, decay = (round(share * updates) for share in (config.warmup, config.decay))
-
-    def step_size(update: ArrayLike) -> ArrayLike:
-        rate = config.learning_rate
-        rising = optax.linear_schedule(0.0, rate, warmup)(update) if warmup else rate
-        left = (updates - jnp.asarray(update)) / decay if decay else 1.0
-        return jnp.minimum(rising, rate * jnp.clip(left, 0.0, 1.0))
-
-    return optax.adam(step_size if warmup or decay else config.learning_rate)
+    if not warmup and not decay:
+        return rate
+    rising = optax.linear_schedule(0.0, rate, warmup)(update) if warmup else rate
+    left = (updates - update) / decay if decay else 1.0
+    return jnp.minimum(rising, rate * jnp.clip(left, 0.0, 1.0))
 
 
 class SacState(NamedTuple):
     """Everything that must survive a crash."""
 
-    actor: TanhGaussian
-    critic: Twin
+    actor: Trained[TanhGaussian]
+    critic: Trained[Twin]
     target_critic: Twin
-    log_temperature: Float[Array, ""]
-    actor_opt: optax.OptState
-    critic_opt: optax.OptState
-    temperature_opt: optax.OptState
+    log_temperature: Trained[Float[Array, ""]]
 
 
 def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArray) -> SacState:
@@ -61,15 +54,11 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
     )
     critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=config.layer_norm)
     log_temperature = jnp.asarray(math.log(config.initial_temperature), dtype=float)
-    optimiser = adam(config)
     return SacState(
-        actor=actor,
-        critic=critic,
+        actor=Trained.of(actor),
+        critic=Trained.of(critic),
         target_critic=critic,
-        log_temperature=log_temperature,
-        actor_opt=optimiser.init(eqx.filter(actor, eqx.is_array)),
-        critic_opt=optimiser.init(eqx.filter(critic, eqx.is_array)),
-        temperature_opt=optimiser.init(log_temperature),
+        log_temperature=Trained.of(log_temperature),
     )
 
 
@@ -81,43 +70,34 @@ def update(
     key: PRNGKeyArray,
 ) -> tuple[SacState, dict[str, Array]]:
     """One step of critics, actor and temperature. Time-outs bootstrap."""
-    optimiser = adam(config)
+    rate = learning_rate(config, state.actor.adam.count)
     key_next, key_now = jax.random.split(key)
     s, a, r, s2, terminated = batch
-    temperature = jnp.exp(state.log_temperature)
+    temperature = jnp.exp(state.log_temperature.net)
     target_entropy = -a.shape[-1]
 
-    after = state.actor.sample(key_next, s2, task)
+    after = state.actor.net.sample(key_next, s2, task)
     soft_value = state.target_critic.least(s2, after.action, task) - temperature * after.log_prob
     y = losses.temporal_difference(r, terminated, soft_value, config.discount)
 
     def critic_loss(critic: Twin):
-        q1, q2 = critic(s, a, task)
-        return jnp.square(q1 - y).mean() + jnp.square(q2 - y).mean()
+        loss = losses.twin_error(*critic(s, a, task), y)
+        return loss, loss
 
-    q_loss, grad = jax.value_and_grad(critic_loss)(state.critic)
-    steps, critic_opt = optimiser.update(grad, state.critic_opt)
-    critic = eqx.apply_updates(state.critic, steps)
+    critic, q_loss = state.critic.minimise(critic_loss, rate)
 
     def actor_loss(actor: TanhGaussian):
         now = actor.sample(key_now, s, task)
-        q = critic.least(s, now.action, task)
-        return (temperature * now.log_prob - q).mean(), -now.log_prob.mean()
+        q = critic.net.least(s, now.action, task)
+        loss = (temperature * now.log_prob - q).mean()
+        return loss, (loss, -now.log_prob.mean())
 
-    (pi_loss, entropy), grad = jax.value_and_grad(actor_loss, has_aux=True)(state.actor)
-    steps, actor_opt = optimiser.update(grad, state.actor_opt)
-    actor = eqx.apply_updates(state.actor, steps)
-
-    temperature_grad = jnp.exp(state.log_temperature) * (entropy - target_entropy)
-    step, temperature_opt = optimiser.update(temperature_grad, state.temperature_opt)
+    actor, (pi_loss, entropy) = state.actor.minimise(actor_loss, rate)
     new = SacState(
         actor=actor,
         critic=critic,
-        target_critic=toward(state.target_critic, critic, config.tau),
-        log_temperature=eqx.apply_updates(state.log_temperature, step),
-        actor_opt=actor_opt,
-        critic_opt=critic_opt,
-        temperature_opt=temperature_opt,
+        target_critic=toward(state.target_critic, critic.net, config.tau),
+        log_temperature=state.log_temperature.step(temperature * (entropy - target_entropy), rate),
     )
     metrics = {
         "critic_loss": q_loss,

@@ -1,10 +1,13 @@
 """Draw meta-training batches. Batch number u depends on (seed, u) and on nothing else."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 
 from ertrl import rng
+from ertrl.config import Count
 from ertrl.data.dataset import Dataset
 from ertrl.errors import ConfigError
 from ertrl.types import Context, TaskBatch, Transitions
@@ -14,13 +17,13 @@ from ertrl.types import Context, TaskBatch, Transitions
 class SamplingConfig:
     """What one meta-training step sees."""
 
-    meta_batch: int = 16
-    """Training tasks per step, drawn without replacement."""
-    batch_size: int = 256
-    """Transitions per task for actor, critic and GAN."""
-    context_size: int = 256
+    meta_batch: Annotated[int, Ge(2)] = 16
+    """Training tasks per step, drawn without replacement; of one, nothing could be told apart."""
+    batch_size: Annotated[int, Ge(2)] = 256
+    """Transitions per task for actor, critic and GAN; one has no covariance."""
+    context_size: Count = 256
     """Transitions per context, drawn i.i.d. with replacement."""
-    contexts_per_task: int = 2
+    contexts_per_task: Count = 2
     """Independent contexts per task; two give DML real positive pairs (the released code has 1)."""
     timeouts_terminate: bool = False
     """Treat the time limit as a terminal state, as the released code does; wrong, but published."""

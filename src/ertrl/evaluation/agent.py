@@ -15,22 +15,22 @@ from ertrl.types import Context, Dims
 
 
 @lru_cache(maxsize=16)
-def _programs(method: Method, learner: Learner, method_config: Any, learner_config: Any):
+def _programs(method: Method, learner: Learner):
     """Compiled once per configuration: a run is evaluated many times, each time as a new agent."""
 
     @jax.jit
     def encode(state, context):
-        return method.encode(method_config, state, context)
+        return method.encode(state, context)
 
     @jax.jit
     def act(state, observation, z):
-        return learner.act(learner_config, state, observation, z, None)
+        return learner.act(state, observation, z)
 
     @jax.jit
     def explore(state, observation, z, keys):
         # A key per row: what a row does must not depend on who else is in the batch.
         def one(observation, z, key):
-            return learner.act(learner_config, state, observation[None], z[None], key)[0]
+            return learner.act(state, observation[None], z[None], key)[0]
 
         return jax.vmap(one)(observation, z, keys)
 
@@ -42,8 +42,6 @@ class Agent:
 
     def __init__(
         self,
-        method: Method,
-        learner: Learner,
         config: Any,
         dims: Dims,
         method_state: Any,
@@ -51,9 +49,9 @@ class Agent:
     ):
         """`config` is that of the run; see `ertrl.load_agent` for the short way."""
         self.config, self.dims = config, dims
-        self.latent_dim: int = config.method.encoder.latent_dim
+        self.latent_dim: int = config.method.latent_dim
         self._method_state, self._learner_state = method_state, learner_state
-        programs = _programs(method, learner, config.method, config.learner)
+        programs = _programs(config.method, config.learner)
         self._encode, self._act, self._explore = programs
 
     def encode(self, context: Context) -> np.ndarray:

@@ -20,12 +20,14 @@ A simulation that diverges ends its row, whose results are NaN; the other rows g
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import numpy as np
+from annotated_types import Ge
 
 from ertrl import rng
+from ertrl.config import Count
 from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, rollout
 from ertrl.evaluation.agent import Agent
@@ -39,11 +41,11 @@ _fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
 class EvaluationConfig:
     """The adaptation protocols, in units of full-length episodes, so that they fit any horizon."""
 
-    episodes: int = 3
+    episodes: Count = 3
     """Evaluation lasts this many horizons; the return of its last episode is reported."""
-    prior_episodes: int = 2
+    prior_episodes: Annotated[int, Ge(0)] = 2
     """Online and non-prior protocols infer z for the first time after this many horizons."""
-    repeats: int = 2
+    repeats: Count = 2
     """Independent repeats per task."""
     prior: Literal["zero", "mean"] = "zero"
     """z0 before anything is known: the zero vector or the mean z of the training tasks."""

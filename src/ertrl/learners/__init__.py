@@ -1,23 +1,16 @@
 """Offline actor-critics. A file of this folder with a `LEARNER` adds one."""
 
-from functools import cache
+from ertrl.learners.base import Learner, LearnerStep
+from ertrl.plugins import choose, parts
 
-import ertrl.learners
-from ertrl.errors import ConfigError, unknown
-from ertrl.learners.base import Learner, LearnerStep, Metrics
-from ertrl.plugins import by_name, discover
-
-__all__ = ["Learner", "LearnerStep", "Metrics", "get_learner", "learners"]
+__all__ = ["Learner", "LearnerStep", "get_learner", "learners"]
 
 
-@cache
-def learners() -> dict[str, Learner]:
+def learners() -> dict[str, type[Learner]]:
     """All learners by name."""
-    return by_name(discover(ertrl.learners, "LEARNER"))
+    return parts(__name__, "LEARNER")
 
 
-def get_learner(name: str) -> Learner:
-    """Find the learner of that name."""
-    if name not in learners():
-        raise ConfigError(unknown("learner", name, learners()))
-    return learners()[name]
+def get_learner(name: str) -> type[Learner]:
+    """Find the learner of that name; calling it gives its default settings."""
+    return choose("learner", name, learners())

@@ -1,13 +1,12 @@
 """What a learner is: offline actor-critic, given z, ignorant of how z is learned."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ertrl.types import Dims
-
-Metrics = dict[str, Float[Array, ""]]
+from ertrl.types import Dims, Metrics, Transitions
 
 
 class LearnerStep(NamedTuple):
@@ -20,18 +19,43 @@ class LearnerStep(NamedTuple):
     metrics: Metrics
 
 
-class Learner(NamedTuple):
-    """One file of this folder ends in `LEARNER = Learner(...)`."""
+@dataclass(frozen=True)
+class Learner(ABC):
+    """Settings, as fields, and what is done with them; arrays live in a state of its own.
 
-    name: str
-    summary: str
-    paper: str
-    config: type
-    init: Callable[[Any, Dims, int, PRNGKeyArray], Any]
-    """(config, dims, latent dimension, key) -> state"""
-    update: Callable[..., LearnerStep]
-    """(config, state, rl, more_rl, z, key) -> LearnerStep. z arrives without gradient."""
-    act: Callable[..., Float[Array, "N A"]]
-    """(config, state, observation [N, O], z [N, Z], key or None) -> action; None: deterministic"""
-    extra_batches: Callable[[Any], int]
-    """config -> how many further RL batches (`more_rl`) an update wants."""
+    A file of this folder defines one and ends in `LEARNER = ...`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+
+    @property
+    def extra_batches(self) -> int:
+        """How many further RL batches (`more_rl`) an update wants."""
+        return 0
+
+    @abstractmethod
+    def init(self, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> Any:
+        """A fresh state: a NamedTuple of everything that must survive a crash."""
+
+    @abstractmethod
+    def update(
+        self,
+        state: Any,
+        rl: Transitions,
+        more_rl: Transitions,
+        z: Float[Array, "T Z"],
+        key: PRNGKeyArray,
+    ) -> LearnerStep:
+        """One step on the batch `rl` [T, B]; `more_rl` has axes [R, T, B]. z is a constant."""
+
+    @abstractmethod
+    def act(
+        self,
+        state: Any,
+        observation: Float[Array, "N O"],
+        z: Float[Array, "N Z"],
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "N A"]:
+        """The best action, or a stochastic one if a key is given."""

@@ -6,132 +6,246 @@ learn, and why, is in results/brac.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
+from annotated_types import Ge, Predicate
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
+from ertrl.config import Amount, Count, Share, Widths, rising
 from ertrl.learners.base import Learner, LearnerStep
-from ertrl.nets import MLP, Sample, TanhGaussian, Twin, log_density, over_batch, toward
+from ertrl.learners.critic import critic_step
+from ertrl.nets import MLP, Sample, TanhGaussian, Trained, Twin, log_density, over_batch, toward
 from ertrl.types import Dims, Transitions
-
-
-@dataclass(frozen=True)
-class BracConfig:
-    """Settings of the BRAC learner."""
-
-    hidden: tuple[int, ...] = (256, 256, 256)
-    """Widths of actor, critics, value function and dual critic or model of the data."""
-    learning_rate: float = 3e-4
-    """Adam step size of actor, critics, value function and model of the data."""
-    divergence: Literal["dual", "primal"] = "dual"
-    """Estimate KL(pi || beta) by a dual critic [paper], or as KL(pi || beta') with a Gaussian
-    model beta' of the data, fitted alongside; the original BRAC has both."""
-    dual_learning_rate: float = 1e-4
-    """Adam step size of the dual critic."""
-    dual_updates: int = 3
-    """Dual-critic steps per update, each on a fresh RL batch."""
-    target: Literal["value", "q"] = "value"
-    """Bootstrap from a V-function with a target network [released], or from the smaller of two
-    target critics at the policy's next action [paper]. Both include the entropy."""
-    penalty: Literal["gradient", "value"] = "gradient"
-    """Keep the dual critic's slope in the action below 1, as BRAC derives it, or its value
-    [released], which caps the divergence it can measure at about 1."""
-    penalty_weight: float = 5.0
-    """Weight of that penalty."""
-    value_penalty: bool = False
-    """Also subtract alpha times the divergence from the bootstrapped value (BRAC-v)."""
-    discount: float = 0.99
-    """gamma."""
-    tau: float = 0.005
-    """Step of the target value function per update."""
-    reward_scale: float = 5.0
-    """Factor on rewards."""
-    entropy_weight: float = 1.0
-    """SAC's bonus for entropy; divided by reward_scale it is the temperature. The original BRAC
-    has 0: the divergence alone keeps the policy as wide as the data."""
-    alpha_init: float = 50.0
-    """Weight of the divergence at the start."""
-    alpha_max: float = 2000.0
-    """Upper bound of that weight."""
-    project_alpha: bool = True
-    """Put alpha back into [0, alpha_max] after every step. The released code only clips it where
-    it is used, so that it may wind up far outside and take long to come back."""
-    alpha_learning_rate: float = 1.0
-    """Plain gradient step size of alpha."""
-    divergence_target: float = 0.05
-    """alpha grows while the divergence is above this."""
-    regularisation: float = 1e-3
-    """Weight of the squared mean and log-std of the policy."""
-    log_std_range: tuple[float, float] = (-20.0, 0.0)
-    """Bounds of the policy's log-std."""
-    warm_start: int = 0
-    """Updates at the start in which the actor only imitates the data (maximum likelihood) and
-    alpha rests, while critics and dual critic learn. BRAC clones first, too."""
 
 
 class BracState(NamedTuple):
     """Everything that must survive a crash."""
 
-    actor: TanhGaussian
-    critic: Twin
-    value: MLP | None
-    target_value: MLP | None
-    """V-function and its slow copy, if the target is "value"."""
-    target_critic: Twin | None
-    """Slow copy of the critics, if the target is "q"."""
-    dual: MLP | None
-    behaviour: TanhGaussian | None
-    """What measures the divergence: the dual critic or the model of the data."""
+    actor: Trained[TanhGaussian]
+    critic: Trained[Twin]
+    value: Trained[MLP]
+    target_value: MLP
+    """Slow copy of the V-function."""
+    estimator: Trained
+    """What measures the divergence: dual critic (MLP) or model of the data (TanhGaussian)."""
     alpha: Float[Array, ""]
-    actor_opt: optax.OptState
-    critic_opt: optax.OptState
-    value_opt: optax.OptState
-    dual_opt: optax.OptState
-    behaviour_opt: optax.OptState
     updates: Int[Array, ""]
 
 
-def init(config: BracConfig, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> BracState:
-    """Fresh networks; the target starts as a copy."""
-    keys = jax.random.split(key, 4)
-    inputs = dims.observation + latent_dim
-    bounds = {"log_std_range": config.log_std_range}
-    actor = TanhGaussian(inputs, config.hidden, dims.action, keys[0], **bounds)
-    critic = Twin(inputs + dims.action, config.hidden, keys[1])
-    value = MLP(inputs, config.hidden, 1, keys[2]) if config.target == "value" else None
-    dual = behaviour = None
-    if config.divergence == "dual":
-        dual = MLP(inputs + dims.action, config.hidden, 1, keys[3])
-    else:
-        behaviour = TanhGaussian(inputs, config.hidden, dims.action, keys[3], **bounds)
+@dataclass(frozen=True)
+class Brac(Learner):
+    """Settings of the BRAC learner."""
 
-    def fresh(net: eqx.Module | None, learning_rate: float = config.learning_rate):
-        """An optimiser's state; of no network, nothing."""
-        if net is None:
-            return optax.EmptyState()
-        return optax.adam(learning_rate).init(eqx.filter(net, eqx.is_array))
+    name = "brac"
+    summary = "SAC held near the data by a dual-form KL penalty: the paper's learner"
+    paper = "https://arxiv.org/abs/1911.11361"
 
-    return BracState(
-        actor=actor,
-        critic=critic,
-        value=value,
-        target_value=value,
-        target_critic=critic if value is None else None,
-        dual=dual,
-        behaviour=behaviour,
-        alpha=jnp.asarray(config.alpha_init, dtype=float),  # not weakly typed: one program
-        actor_opt=fresh(actor),
-        critic_opt=fresh(critic),
-        value_opt=fresh(value),
-        dual_opt=fresh(dual, config.dual_learning_rate),
-        behaviour_opt=fresh(behaviour),
-        updates=jnp.zeros((), jnp.int32),
-    )
+    hidden: Widths = (256, 256, 256)
+    """Widths of actor, critics, value function and dual critic or model of the data."""
+    learning_rate: Amount = 3e-4
+    """Adam step size of actor, critics, value function and model of the data."""
+    divergence: Literal["dual", "primal"] = "dual"
+    """Estimate KL(pi || beta) by a dual critic [paper], or as KL(pi || beta') with a Gaussian
+    model beta' of the data, fitted alongside; the original BRAC has both."""
+    dual_learning_rate: Amount = 1e-4
+    """Adam step size of the dual critic."""
+    dual_updates: Count = 3
+    """Dual-critic steps per update, each on a fresh RL batch."""
+    penalty: Literal["gradient", "value"] = "gradient"
+    """Keep the dual critic's slope in the action below 1, as BRAC derives it, or its value
+    [released], which caps the divergence it can measure at about 1."""
+    penalty_weight: Amount = 5.0
+    """Weight of that penalty."""
+    discount: Share = 0.99
+    """gamma."""
+    tau: Share = 0.005
+    """Step of the target value function per update."""
+    reward_scale: Amount = 5.0
+    """Factor on rewards."""
+    entropy_weight: Amount = 1.0
+    """SAC's bonus for entropy; divided by reward_scale it is the temperature. The original BRAC
+    has 0: the divergence alone keeps the policy as wide as the data."""
+    alpha_init: Amount = 50.0
+    """Weight of the divergence at the start."""
+    alpha_max: Amount = 2000.0
+    """Upper bound of that weight."""
+    project_alpha: bool = True
+    """Put alpha back into [0, alpha_max] after every step. The released code only clips it where
+    it is used, so that it may wind up far outside and take long to come back."""
+    alpha_learning_rate: Amount = 1.0
+    """Plain gradient step size of alpha."""
+    divergence_target: Amount = 0.05
+    """alpha grows while the divergence is above this."""
+    regularisation: Amount = 1e-3
+    """Weight of the squared mean and log-std of the policy."""
+    log_std_range: Annotated[tuple[float, float], Predicate(rising)] = (-20.0, 0.0)
+    """Bounds of the policy's log-std."""
+    warm_start: Annotated[int, Ge(0)] = 0
+    """Updates at the start in which the actor only imitates the data (maximum likelihood) and
+    alpha rests, while critics and dual critic learn. BRAC clones first, too."""
+
+    @property
+    def extra_batches(self) -> int:
+        """One for each dual-critic step but the first."""
+        return self.dual_updates - 1 if self.divergence == "dual" else 0
+
+    def init(self, dims: Dims, latent_dim: int, key):
+        """Fresh networks; the target starts as a copy."""
+        keys = jax.random.split(key, 4)
+        inputs = dims.observation + latent_dim
+
+        def policy(key: PRNGKeyArray) -> TanhGaussian:
+            bounds = self.log_std_range
+            return TanhGaussian(inputs, self.hidden, dims.action, key, log_std_range=bounds)
+
+        value = MLP(inputs, self.hidden, 1, keys[2])
+        dual = self.divergence == "dual"
+        return BracState(
+            actor=Trained.of(policy(keys[0])),
+            critic=Trained.of(Twin(inputs + dims.action, self.hidden, keys[1])),
+            value=Trained.of(value),
+            target_value=value,
+            estimator=Trained.of(
+                MLP(inputs + dims.action, self.hidden, 1, keys[3]) if dual else policy(keys[3])
+            ),
+            alpha=jnp.asarray(self.alpha_init, dtype=float),  # not weakly typed: one program
+            updates=jnp.zeros((), jnp.int32),
+        )
+
+    def update(self, state: BracState, rl: Transitions, more_rl: Transitions, z, key):
+        """Divergence estimator, then critics, actor, value function and alpha."""
+        s, a, r, s2, terminated = rl
+        zs = over_batch(z, s)
+        key_actor, _, *dual_keys = jax.random.split(key, 2 + self.dual_updates)
+
+        if self.divergence == "primal":
+            estimator = self.fit_data(state.estimator, rl, z)
+        else:
+            estimator = self.dual_step(state.estimator, state.actor.net, rl, z, dual_keys[0])
+            for i, dual_key in enumerate(dual_keys[1:]):
+                fresh = jax.tree.map(lambda x, i=i: x[i], more_rl)
+                estimator = self.dual_step(estimator, state.actor.net, fresh, z, dual_key)
+
+        next_value = state.target_value(s2, zs)[..., 0]
+        y = losses.temporal_difference(self.reward_scale * r, terminated, next_value, self.discount)
+        critic, z_gradient, metrics = critic_step(state.critic, rl, z, y, self.learning_rate)
+
+        alpha = self.used(state.alpha)
+        cloning = state.updates < self.warm_start
+
+        def actor_loss(actor: TanhGaussian):
+            sampled = actor.sample(key_actor, s, zs)
+            q = critic.net.least(s, sampled.action, zs)
+            kl = self.kl(estimator.net, s, zs, sampled, a)
+            small = jnp.square(sampled.mean).mean() + jnp.square(sampled.log_std).mean()
+            loss = (self.entropy_weight * sampled.log_prob - q + alpha * kl).mean()
+            if self.warm_start:
+                likelihood = log_density(a, sampled.mean, sampled.log_std).mean()
+                loss = jnp.where(cloning, -likelihood, loss)
+            loss += self.regularisation * small
+            return loss, (loss, sampled, q, kl.mean())
+
+        actor, (pi_loss, sampled, q, kl) = state.actor.minimise(actor_loss, self.learning_rate)
+
+        v_target = q - self.entropy_weight * sampled.log_prob
+
+        def value_loss(value: MLP):
+            loss = jnp.square(value(s, zs)[..., 0] - v_target).mean()
+            return loss, loss
+
+        value, v_loss = state.value.minimise(value_loss, self.learning_rate)
+
+        moved = state.alpha + self.alpha_learning_rate * (kl - self.divergence_target)
+        if self.project_alpha:
+            moved = self.used(moved)
+        if self.warm_start:
+            moved = jnp.where(cloning, state.alpha, moved)
+        new = BracState(
+            actor=actor,
+            critic=critic,
+            value=value,
+            target_value=toward(state.target_value, value.net, self.tau),
+            estimator=estimator,
+            alpha=moved,
+            updates=state.updates + 1,
+        )
+        metrics |= {
+            "actor_loss": pi_loss,
+            "q_policy": q.mean(),
+            "divergence": kl,
+            "alpha": self.used(moved),
+            "log_prob": sampled.log_prob.mean(),
+            "log_std": sampled.log_std.mean(),
+            "value_loss": v_loss,
+        }
+        return LearnerStep(new, z_gradient, metrics)
+
+    def used(self, alpha: Float[Array, ""]) -> Float[Array, ""]:
+        """The divergence's weight in the losses."""
+        return jnp.clip(alpha, 0, self.alpha_max)
+
+    def kl(
+        self,
+        estimator: MLP | TanhGaussian,
+        s: Float[Array, "T B O"],
+        zs: Float[Array, "T B Z"],
+        sampled: Sample,
+        data_action: Float[Array, "T B A"],
+    ) -> Float[Array, "T B"]:
+        """KL(pi || beta) per row, as the estimator in use sees it."""
+        if isinstance(estimator, TanhGaussian):
+            beta = estimator.gaussian(s, zs)
+            return losses.gaussian_kl(sampled.mean, sampled.log_std, *beta)
+        c_policy, c_data = (estimator(s, a, zs)[..., 0] for a in (sampled.action, data_action))
+        return losses.dual_kl(c_policy, c_data)
+
+    def dual_step(
+        self,
+        dual: Trained[MLP],
+        actor: TanhGaussian,
+        rl: Transitions,
+        z: Float[Array, "T Z"],
+        key: PRNGKeyArray,
+    ) -> Trained[MLP]:
+        """One step of the dual critic towards a tight bound on KL(pi || beta)."""
+        key_policy, key_mix = jax.random.split(key)
+        s, a = rl.observation, rl.action
+        zs = over_batch(z, s)
+        sampled = actor.sample(key_policy, s, zs).action
+        share = jax.random.uniform(key_mix, (*a.shape[:-1], 1))
+        mixed = sampled + share * (a - sampled)
+
+        def loss(dual: MLP):
+            c = dual(
+                jnp.concatenate([s, s], axis=1),
+                jnp.concatenate([sampled, a], axis=1),
+                jnp.concatenate([zs, zs], axis=1),
+            )[..., 0]
+            bound = losses.dual_kl(*jnp.split(c, 2, axis=1)).mean()
+            excess = PENALTIES[self.penalty](dual, s, mixed, zs)
+            return -bound + self.penalty_weight * excess, None
+
+        return dual.minimise(loss, self.dual_learning_rate)[0]
+
+    def fit_data(
+        self, model: Trained[TanhGaussian], rl: Transitions, z: Float[Array, "T Z"]
+    ) -> Trained[TanhGaussian]:
+        """One maximum-likelihood step of the model of the data."""
+
+        def surprise(model: TanhGaussian):
+            gaussian = model.gaussian(rl.observation, over_batch(z, rl.observation))
+            return -log_density(rl.action, *gaussian).mean(), None
+
+        return model.minimise(surprise, self.learning_rate)[0]
+
+    def act(self, state: BracState, observation, z, key=None):
+        """The mode of the policy, or a sample if a key is given."""
+        if key is None:
+            return state.actor.net.mode(observation, z)
+        return state.actor.net.sample(key, observation, z).action
 
 
 def excess_slope(
@@ -141,8 +255,7 @@ def excess_slope(
     zs: Float[Array, "T B Z"],
 ) -> Float[Array, ""]:
     """Mean max(|grad_a c(s, a, z)| - 1, 0)^2 at actions between the policy's and the data's."""
-    _, pullback = jax.vjp(lambda a: dual(s, a, zs), mixed)
-    (slope,) = pullback(jnp.ones((*mixed.shape[:-1], 1)))
+    slope = jax.grad(lambda a: dual(s, a, zs).sum())(mixed)
     norm = jnp.sqrt(jnp.square(slope).sum(axis=-1) + 1e-8)
     return jnp.square(jnp.maximum(norm - 1, 0)).mean()
 
@@ -159,207 +272,4 @@ def excess_value(
 
 PENALTIES = {"gradient": excess_slope, "value": excess_value}
 
-
-def update_dual(
-    config: BracConfig, state: BracState, rl: Transitions, z: Float[Array, "T Z"], key: PRNGKeyArray
-) -> BracState:
-    """One step of the dual critic towards a tight bound on KL(pi || beta)."""
-    key_policy, key_mix = jax.random.split(key)
-    s, a = rl.observation, rl.action
-    zs = over_batch(z, s)
-    sampled = state.actor.sample(key_policy, s, zs).action
-    share = jax.random.uniform(key_mix, (*a.shape[:-1], 1))
-    mixed = sampled + share * (a - sampled)
-
-    def dual_loss(dual: MLP):
-        c = dual(
-            jnp.concatenate([s, s], axis=1),
-            jnp.concatenate([sampled, a], axis=1),
-            jnp.concatenate([zs, zs], axis=1),
-        )[..., 0]
-        c_policy, c_data = jnp.split(c, 2, axis=1)
-        bound = losses.dual_kl(c_policy, c_data).mean()
-        return -bound + config.penalty_weight * PENALTIES[config.penalty](dual, s, mixed, zs)
-
-    grad = jax.grad(dual_loss)(state.dual)
-    steps, dual_opt = optax.adam(config.dual_learning_rate).update(grad, state.dual_opt)
-    return state._replace(dual=eqx.apply_updates(state.dual, steps), dual_opt=dual_opt)
-
-
-def update_behaviour(
-    config: BracConfig, state: BracState, rl: Transitions, z: Float[Array, "T Z"]
-) -> BracState:
-    """One maximum-likelihood step of the model of the data."""
-
-    def surprise(behaviour: TanhGaussian):
-        gaussian = behaviour.gaussian(rl.observation, over_batch(z, rl.observation))
-        return -log_density(rl.action, *gaussian).mean()
-
-    grad = jax.grad(surprise)(state.behaviour)
-    steps, opt = optax.adam(config.learning_rate).update(grad, state.behaviour_opt)
-    return state._replace(behaviour=eqx.apply_updates(state.behaviour, steps), behaviour_opt=opt)
-
-
-def divergence(
-    state: BracState,
-    s: Float[Array, "T B O"],
-    zs: Float[Array, "T B Z"],
-    sampled: Sample,
-    data_action: Float[Array, "T B A"] | None = None,
-) -> Float[Array, "T B"]:
-    """KL(pi || beta) per row, as the estimator in use sees it."""
-    if state.behaviour is not None:
-        beta = state.behaviour.gaussian(s, zs)
-        return losses.gaussian_kl(sampled.mean, sampled.log_std, *beta)
-    assert state.dual is not None
-    c_policy = state.dual(s, sampled.action, zs)[..., 0]
-    if data_action is None:  # where c is tight, log g is log(pi / beta)
-        return losses.log_ratio(c_policy)
-    return losses.dual_kl(c_policy, state.dual(s, data_action, zs)[..., 0])
-
-
-def used_alpha(config: BracConfig, state: BracState) -> Float[Array, ""]:
-    """The divergence's weight in the losses."""
-    return jnp.clip(state.alpha, 0, config.alpha_max)
-
-
-def bootstrapped_value(
-    config: BracConfig,
-    state: BracState,
-    s2: Float[Array, "T B O"],
-    zs: Float[Array, "T B Z"],
-    key: PRNGKeyArray,
-) -> Float[Array, "T B"]:
-    """The soft value of the next state."""
-    if state.target_value is not None:
-        return state.target_value(s2, zs)[..., 0]
-    assert state.target_critic is not None
-    sampled = state.actor.sample(key, s2, zs)
-    bonus = -config.entropy_weight * sampled.log_prob
-    value = state.target_critic.least(s2, sampled.action, zs) + bonus
-    if config.value_penalty:  # the data's action in s' is not known here
-        value -= used_alpha(config, state) * divergence(state, s2, zs, sampled)
-    return value
-
-
-def update(
-    config: BracConfig,
-    state: BracState,
-    rl: Transitions,
-    more_rl: Transitions,
-    z: Float[Array, "T Z"],
-    key: PRNGKeyArray,
-) -> LearnerStep:
-    """Divergence estimator, then critics, actor, value function and alpha."""
-    adam = optax.adam(config.learning_rate)
-    key_actor, key_next, *dual_keys = jax.random.split(key, 2 + config.dual_updates)
-    s, a, r, s2, terminated = rl
-    zs = over_batch(z, s)
-
-    if config.divergence == "primal":
-        state = update_behaviour(config, state, rl, z)
-    else:
-        state = update_dual(config, state, rl, z, dual_keys[0])
-        for i, dual_key in enumerate(dual_keys[1:]):
-            fresh = jax.tree.map(lambda x, i=i: x[i], more_rl)
-            state = update_dual(config, state, fresh, z, dual_key)
-
-    next_value = bootstrapped_value(config, state, s2, zs, key_next)
-    y = losses.temporal_difference(config.reward_scale * r, terminated, next_value, config.discount)
-
-    def critic_loss(critic: Twin, z: Float[Array, "T Z"]):
-        q1, q2 = critic(s, a, over_batch(z, s))
-        return jnp.square(q1 - y).mean() + jnp.square(q2 - y).mean(), q1.mean()
-
-    (q_loss, q_mean), (critic_grad, z_grad) = jax.value_and_grad(
-        critic_loss, argnums=(0, 1), has_aux=True
-    )(state.critic, z)
-    steps, critic_opt = adam.update(critic_grad, state.critic_opt)
-    critic = eqx.apply_updates(state.critic, steps)
-
-    alpha = used_alpha(config, state)
-    cloning = state.updates < config.warm_start
-
-    def actor_loss(actor: TanhGaussian):
-        sampled = actor.sample(key_actor, s, zs)
-        q = critic.least(s, sampled.action, zs)
-        kl = divergence(state, s, zs, sampled, a)
-        small = jnp.square(sampled.mean).mean() + jnp.square(sampled.log_std).mean()
-        loss = (config.entropy_weight * sampled.log_prob - q + alpha * kl).mean()
-        if config.warm_start:
-            likelihood = log_density(a, sampled.mean, sampled.log_std).mean()
-            loss = jnp.where(cloning, -likelihood, loss)
-        return loss + config.regularisation * small, (sampled, q, kl)
-
-    (pi_loss, (sampled, q, kl)), actor_grad = jax.value_and_grad(actor_loss, has_aux=True)(
-        state.actor
-    )
-    steps, actor_opt = adam.update(actor_grad, state.actor_opt)
-    moved = state.alpha + config.alpha_learning_rate * (kl.mean() - config.divergence_target)
-    if config.project_alpha:
-        moved = jnp.clip(moved, 0, config.alpha_max)
-    if config.warm_start:
-        moved = jnp.where(cloning, state.alpha, moved)
-    new = state._replace(
-        actor=eqx.apply_updates(state.actor, steps),
-        critic=critic,
-        alpha=moved,
-        actor_opt=actor_opt,
-        critic_opt=critic_opt,
-        updates=state.updates + 1,
-    )
-    metrics = {
-        "critic_loss": q_loss,
-        "actor_loss": pi_loss,
-        "q_mean": q_mean,
-        "q_policy": q.mean(),
-        "divergence": kl.mean(),
-        "alpha": used_alpha(config, new),
-        "log_prob": sampled.log_prob.mean(),
-        "log_std": sampled.log_std.mean(),
-    }
-    if new.value is None:
-        slow = toward(new.target_critic, critic, config.tau)
-        return LearnerStep(new._replace(target_critic=slow), z_grad, metrics)
-
-    v_target = q - config.entropy_weight * sampled.log_prob
-    if config.value_penalty:
-        v_target -= alpha * kl
-
-    def value_loss(value: MLP):
-        return jnp.square(value(s, zs)[..., 0] - v_target).mean()
-
-    v_loss, value_grad = jax.value_and_grad(value_loss)(new.value)
-    steps, value_opt = adam.update(value_grad, new.value_opt)
-    value = eqx.apply_updates(new.value, steps)
-    new = new._replace(
-        value=value,
-        value_opt=value_opt,
-        target_value=toward(new.target_value, value, config.tau),
-    )
-    return LearnerStep(new, z_grad, {**metrics, "value_loss": v_loss})
-
-
-def act(
-    config: BracConfig,
-    state: BracState,
-    observation: Float[Array, "N O"],
-    z: Float[Array, "N Z"],
-    key: PRNGKeyArray | None = None,
-) -> Float[Array, "N A"]:
-    """The mode of the policy, or a sample if a key is given."""
-    if key is None:
-        return state.actor.mode(observation, z)
-    return state.actor.sample(key, observation, z).action
-
-
-LEARNER = Learner(
-    name="brac",
-    summary="SAC held near the data by a dual-form KL penalty: the paper's learner",
-    paper="https://arxiv.org/abs/1911.11361",
-    config=BracConfig,
-    init=init,
-    update=update,
-    act=act,
-    extra_batches=lambda config: config.dual_updates - 1 if config.divergence == "dual" else 0,
-)
+LEARNER = Brac

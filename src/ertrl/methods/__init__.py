@@ -1,23 +1,16 @@
 """How z is learned. A file of this folder with a `METHOD` adds one."""
 
-from functools import cache
-
-import ertrl.methods
-from ertrl.errors import ConfigError, unknown
 from ertrl.methods.base import Method
-from ertrl.plugins import by_name, discover
+from ertrl.plugins import choose, parts
 
 __all__ = ["Method", "get_method", "methods"]
 
 
-@cache
-def methods() -> dict[str, Method]:
+def methods() -> dict[str, type[Method]]:
     """All methods by name."""
-    return by_name(discover(ertrl.methods, "METHOD"))
+    return parts(__name__, "METHOD")
 
 
-def get_method(name: str) -> Method:
-    """Find the method of that name."""
-    if name not in methods():
-        raise ConfigError(unknown("method", name, methods()))
-    return methods()[name]
+def get_method(name: str) -> type[Method]:
+    """Find the method of that name; calling it gives its default settings."""
+    return choose("method", name, methods())

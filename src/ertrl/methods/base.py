@@ -1,34 +1,64 @@
 """What a method is: how the task representation z is learned. One method, one file."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ertrl.learners.base import Metrics
-from ertrl.types import Context, Dims, TaskBatch
+from ertrl.methods.encoder import EncoderConfig
+from ertrl.types import Context, Dims, Metrics, TaskBatch
 
 
-class Method(NamedTuple):
-    """One file of this folder ends in `METHOD = Method(...)`."""
+@dataclass(frozen=True)
+class Method(ABC):
+    """Settings, as fields, and what is done with them; arrays live in a state of its own.
 
-    name: str
-    summary: str
-    paper: str
-    config: type
-    """A frozen dataclass with a field `encoder: EncoderConfig`."""
-    init: Callable[[Any, Dims, PRNGKeyArray], Any]
-    """(config, dims, key) -> state"""
-    encode: Callable[[Any, Any, Context], Float[Array, "*b Z"]]
-    """(config, state, context) -> z. How it aggregates is the method's own business, as long as
-    the order of the context does not matter and masked slots count for nothing."""
-    update: Callable[[Any, Any, TaskBatch, Float[Array, "T Z"], PRNGKeyArray], tuple[Any, Metrics]]
-    """(config, state, batch, z_gradient, key) -> (state, metrics). z_gradient is the gradient of
-    the critic's loss at the z of the first contexts, for methods that want it."""
-    loss: str = "critic_loss"
+    A file of this folder defines one and ends in `METHOD = ...`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    loss: ClassVar[str] = "critic_loss"
     """The metric that `update` drives down; a test sees it fall and the encoder move."""
-    hears_critic: bool = False
+    hears_critic: ClassVar[bool] = False
     """Whether `update` uses z_gradient. A test holds a method to what it declares here."""
-    draw: Callable[[Any, Any, Context, PRNGKeyArray], Float[Array, "T Z"]] | None = None
-    """(config, state, context, key) -> the z that training conditions on, where that is a sample
-    and not encode's. `update` gets the same key."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    """Context encoder."""
+
+    @property
+    def latent_dim(self) -> int:
+        """Size of z, as actor and critic see it."""
+        return self.encoder.latent_dim
+
+    @abstractmethod
+    def init(self, dims: Dims, key: PRNGKeyArray) -> Any:
+        """A fresh state: a NamedTuple of everything that must survive a crash."""
+
+    def encode(self, state: Any, context: Context) -> Float[Array, "*b Z"]:
+        """Infer z: by default, `state.encoder` does.
+
+        How it aggregates is the method's own business, as long as the order of the context does not
+        matter and masked slots count for nothing.
+        """
+        return state.encoder.net(context)
+
+    def draw(self, state: Any, context: Context, key: PRNGKeyArray) -> Float[Array, "T Z"]:
+        """The z that training conditions on: encode's, unless that is to be a sample."""
+        return self.encode(state, context)
+
+    @abstractmethod
+    def update(
+        self,
+        state: Any,
+        batch: TaskBatch,
+        z_gradient: Float[Array, "T Z"],
+        key: PRNGKeyArray,
+    ) -> tuple[Any, Metrics]:
+        """One step: the next state and what was measured.
+
+        `z_gradient` is the gradient of the critic's loss at the z of the first contexts, for
+        methods that want it; `key` is the one that `draw` got.
+        """

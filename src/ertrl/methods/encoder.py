@@ -8,21 +8,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
+from ertrl.config import Amount, Count, Widths
 from ertrl.nets import MLP
-from ertrl.types import Context, Dims
+from ertrl.types import Context, Dims, Metrics
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
     """The context encoder e_theta: an MLP per transition, tanh, mean over the context."""
 
-    latent_dim: int = 20
+    latent_dim: Count = 20
     """Size of the task representation z."""
-    hidden: tuple[int, ...] = (200, 200, 200)
+    hidden: Widths = (200, 200, 200)
     """Widths of the hidden layers."""
     next_observation: bool = False
     """Show the encoder (s, a, r, s') instead of (s, a, r). Needed where the dynamics differ."""
-    learning_rate: float = 3e-4
+    learning_rate: Amount = 3e-4
     """Adam step size of the encoder."""
 
 
@@ -30,11 +31,11 @@ class EncoderConfig:
 class DmlConfig:
     """The distance-metric loss shared by FOCAL, ER-TRL and others."""
 
-    positive_epsilon: float = 1e-3
+    positive_epsilon: Amount = 1e-3
     """Inside the square root of a positive pair's distance; keeps its gradient finite at 0."""
-    negative_epsilon: float = 0.1
+    negative_epsilon: Amount = 0.1
     """epsilon_0: added to a negative pair's squared distance before it is inverted."""
-    beta: float = 1.0
+    beta: Amount = 1.0
     """Weight of negative pairs against positive ones."""
 
 
@@ -107,14 +108,9 @@ def metric_loss(
     return losses.distance_metric(codes.reshape(len(of_code), -1), of_code, **asdict(config))
 
 
-def first_of_each_task(codes: Float[Array, "T C Z"]) -> Float[Array, "T Z"]:
-    """The code that conditions actor, critic and generator."""
-    return codes[:, 0]
-
-
-def spread(codes: Float[Array, "T C Z"]) -> dict[str, Float[Array, ""]]:
+def spread(z: Float[Array, "T Z"]) -> Metrics:
     """Early warnings: representations that collapse to a point or saturate at +-1."""
-    z = jax.lax.stop_gradient(first_of_each_task(codes))
+    z = jax.lax.stop_gradient(z)
     return {
         "z_spread": z.std(axis=0).mean(),
         "z_saturation": (jnp.abs(z) > 0.95).mean(),

@@ -95,13 +95,11 @@ def train_config(
 ) -> tuple[str, TrainConfig]:
     """How a profile trains a method on a family; also says which learner it uses."""
     learner = learner or get_profile(profile)["learner"]
-    method_config = get_method(method).config()
     # Of logs nobody knows what differs between tasks: a context with next states shows both.
     shows_dynamics = not has_simulator or make_family(family).varies == "dynamics"
-    encoder = replace(method_config.encoder, next_observation=shows_dynamics)
-    config = TrainConfig(
-        method=replace(method_config, encoder=encoder), learner=get_learner(learner).config()
-    )
+    default = get_method(method)()
+    encoder = replace(default.encoder, next_observation=shows_dynamics)
+    config = TrainConfig(replace(default, encoder=encoder), get_learner(learner)())
     for layer in _layers(profile, family, variant):
         parts = {
             **layer.get("train", {}),

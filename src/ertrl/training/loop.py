@@ -80,7 +80,7 @@ class _Trainee:
         self.log = MetricsLog(run, log_bytes)
         self.note = ""
         self.key = run_key(config.seed)
-        extra_batches = run.learner.extra_batches(config.learner)
+        extra_batches = config.learner.extra_batches
         self.sampler = Sampler(dataset, config.sampling, extra_batches, config.seed)
         if _evaluation_due(config, self.step) and not _logged_evaluation(run, self.step):
             self.evaluate()  # it was killed while it evaluated
@@ -136,7 +136,7 @@ def _train(
     if step >= until:
         return
     size = run.config.updates_per_call
-    chunk = make_chunk(run.method, run.learner, run.config, several_runs=len(trainees) > 1)
+    chunk = make_chunk(run.config, several_runs=len(trainees) > 1)
     stack, unstack = _stacking(len(trainees))
     key = stack([t.key for t in trainees])
     state = stack([t.state for t in trainees])

@@ -45,12 +45,11 @@ class Run:
                 "Start one with `ertrl train METHOD --data DIR`."
             )
         self.spec = store.read_json(self.path / "config.json", "ertrl-run")
-        self.method = get_method(self.spec["method"])
-        self.learner = get_learner(self.spec["learner"])
         self.family: str = self.spec["family"]
         self.dims = Dims(**self.spec["dims"])
-        blank = TrainConfig(method=self.method.config(), learner=self.learner.config())
+        blank = TrainConfig(get_method(self.spec["method"])(), get_learner(self.spec["learner"])())
         self.config = replace_from_json(blank, self.spec["config"])
+        self.method, self.learner = self.config.method, self.config.learner
 
     @classmethod
     def of(cls, run: "str | Path | Run") -> "Run":
@@ -91,8 +90,7 @@ class Run:
         path = Path(root) / name
         if not (path / "config.json").exists():
             Sampler(dataset, config.sampling, extra_batches=0, seed=0)
-            parts = get_method(method), get_learner(learner)
-            eqx.filter_eval_shape(init, *parts, config, dataset.dims)
+            eqx.filter_eval_shape(init, config, dataset.dims)
             if dataset.has_simulator:
                 references(dataset)
             spec = {
@@ -155,7 +153,7 @@ class Run:
 
     def fresh(self) -> TrainState:
         """The state before the first update."""
-        return init(self.method, self.learner, self.config, self.dims)
+        return init(self.config, self.dims)
 
     def load(self, step: int | None = None) -> tuple[TrainState, int]:
         """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
@@ -196,8 +194,7 @@ class Run:
 
     def agent(self, state: TrainState) -> Agent:
         """The agent that a state of this run makes."""
-        parts = self.method, self.learner, self.config, self.dims
-        return Agent(*parts, state.method, state.learner)
+        return Agent(self.config, self.dims, state.method, state.learner)
 
     # --- metrics and evaluations ---
 

@@ -1,16 +1,15 @@
 """The numerical core of meta-training: pure, compiled once, many steps per call."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
-from ertrl.learners import Learner, Metrics
-from ertrl.methods import Method
 from ertrl.training.config import TrainConfig
-from ertrl.types import Dims, TaskBatch
+from ertrl.types import Dims, Metrics, TaskBatch
 
 
 class TrainState(NamedTuple):
@@ -22,27 +21,18 @@ class TrainState(NamedTuple):
     """Updates done so far."""
 
 
-def init(method: Method, learner: Learner, config: TrainConfig, dims: Dims) -> TrainState:
+def init(config: TrainConfig, dims: Dims) -> TrainState:
     """Fresh networks, addressed by the seed."""
+    method_key, learner_key = (rng.key(config.seed, f"init-{x}") for x in ("method", "learner"))
     return TrainState(
-        method.init(config.method, dims, rng.key(config.seed, "init-method")),
-        learner.init(
-            config.learner,
-            dims,
-            config.method.encoder.latent_dim,
-            rng.key(config.seed, "init-learner"),
-        ),
+        config.method.init(dims, method_key),
+        config.learner.init(dims, config.method.latent_dim, learner_key),
         jax.numpy.zeros((), jax.numpy.int32),
     )
 
 
 def update(
-    method: Method,
-    learner: Learner,
-    config: TrainConfig,
-    state: TrainState,
-    batch: TaskBatch,
-    key: PRNGKeyArray,
+    config: TrainConfig, state: TrainState, batch: TaskBatch, key: PRNGKeyArray
 ) -> tuple[TrainState, Metrics]:
     """One meta-training step: infer z, update the learner with it, then the method.
 
@@ -50,16 +40,11 @@ def update(
     hands back its critic's gradient at z; whether the encoder follows that gradient is the method's
     decision.
     """
+    method, learner = config.method, config.learner
     method_key, learner_key = jax.random.split(jax.random.fold_in(key, state.step))
-    first = batch.context.first()
-    if method.draw:
-        z = method.draw(config.method, state.method, first, method_key)
-    else:
-        z = method.encode(config.method, state.method, first)
-    learned = learner.update(config.learner, state.learner, batch.rl, batch.more_rl, z, learner_key)
-    method_state, metrics = method.update(
-        config.method, state.method, batch, learned.z_gradient, method_key
-    )
+    z = method.draw(state.method, batch.context.first(), method_key)
+    learned = learner.update(state.learner, batch.rl, batch.more_rl, z, learner_key)
+    method_state, metrics = method.update(state.method, batch, learned.z_gradient, method_key)
     return TrainState(method_state, learned.state, state.step + 1), metrics | learned.metrics
 
 
@@ -69,7 +54,7 @@ def run_key(seed: int) -> PRNGKeyArray:
 
 
 def make_chunk(
-    method: Method, learner: Learner, config: TrainConfig, *, several_runs: bool = False
+    config: TrainConfig, *, several_runs: bool = False
 ) -> Callable[[TrainState, TaskBatch, PRNGKeyArray], tuple[TrainState, Metrics]]:
     """Compile a run over stacked batches [K, ...]; metrics come back as [K] each.
 
@@ -77,8 +62,6 @@ def make_chunk(
     """
 
     def chunk(state: TrainState, batches: TaskBatch, key: PRNGKeyArray):
-        return jax.lax.scan(
-            lambda state, batch: update(method, learner, config, state, batch, key), state, batches
-        )
+        return jax.lax.scan(partial(update, config, key=key), state, batches)
 
     return jax.jit(jax.vmap(chunk) if several_runs else chunk)

@@ -3,18 +3,12 @@
 Importing them is cheap: MuJoCo loads when the first simulation starts.
 """
 
-from functools import cache
-
-from ertrl.envs import families
 from ertrl.envs.family import Family, Option
-from ertrl.errors import ConfigError, unknown
-from ertrl.plugins import by_name, discover
+from ertrl.plugins import choose, parts
 
 
-@cache
 def _families() -> dict[str, type[Family]]:
-    found = discover(families, "FAMILIES")
-    return by_name(family for group in found for family in group)
+    return parts(__name__, "FAMILIES")
 
 
 def family_names() -> list[str]:
@@ -24,6 +18,4 @@ def family_names() -> list[str]:
 
 def make_family(name: str, **options: Option) -> Family:
     """Make the family of that name; `options` change what the family allows to change."""
-    if name not in _families():
-        raise ConfigError(unknown("family", name, _families()))
-    return _families()[name](**options)
+    return choose("family", name, _families())(**options)
