@@ -95,4 +95,4 @@ def tiny_run(tiny_dataset, tmp_path_factory):
     from ertrl import api
 
     out = tmp_path_factory.mktemp("runs")
-    return api.start("er-trl", "td3bc", tiny_config(), tiny_dataset, out=out, progress="none")
+    return api.start(tiny_config(), tiny_dataset, out=out, progress="none")

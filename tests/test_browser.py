@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 def page_file(tiny_run, tiny_dataset, tmp_path_factory):
     """A report of two methods."""
     folder = tmp_path_factory.mktemp("browser")
-    other = Run.create(folder, tiny_dataset, "focal", "td3bc", tiny_config("focal"), "test")
+    other = Run.create(folder, tiny_dataset, tiny_config("focal"), "test")
     train_run(other, tiny_dataset, "none")
     return report([tiny_run.path, other.path], folder / "report")
 

@@ -2,15 +2,27 @@
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
+from annotated_types import Gt, Lt, Predicate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ertrl.collection.config import CollectConfig
-from ertrl.config import fingerprint, replace_from_json, to_json
+from ertrl.config import (
+    Count,
+    Seed,
+    Share,
+    Widths,
+    check,
+    fingerprint,
+    replace_from_json,
+    rising,
+    to_json,
+)
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
 from ertrl.evaluation.protocols import EvaluationConfig
@@ -208,6 +220,53 @@ def test_every_setting_makes_another_run():
     found = list(walk(base))
     assert len(found) > 40
     assert len(seen | set(found)) == len(found) + 1
+
+
+# --- limits ---
+
+
+@dataclass(frozen=True)
+class Limited:
+    free: int = -5
+    shift: float = -0.5
+    count: Count = 1
+    share: Share = 1.0
+    step: Annotated[float, Gt(0)] = 0.1
+    few: Annotated[int, Lt(3)] = 0
+    widths: Widths = (8,)
+    seed: Seed = 0
+    ends: Annotated[tuple[float, float], Predicate(rising)] = (-1.0, 1.0)
+    maybe: Count | None = None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"count": 0}, "count must be at least 1, got 0"),
+        ({"share": -0.1}, "share must be at least 0, got -0.1"),
+        ({"share": 1.5}, "share must be at most 1, got 1.5"),
+        ({"step": 0}, "step must be above 0, got 0.0"),
+        ({"few": 3}, "few must be below 3, got 3"),
+        ({"widths": [8, 0]}, r"widths\[1\] must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": 2**63}, "seed must be below 9223372036854775808"),
+        ({"ends": [1, 1]}, r"ends must be rising, got \(1.0, 1.0\)"),
+        ({"maybe": 0}, "maybe must be at least 1"),
+    ],
+    ids=str,
+)
+def test_limits_stand_beside_the_field(values, message):
+    assert re.fullmatch(f"{message}.*", refusal(values, Limited()))
+    # However the configuration was made.
+    made = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    with pytest.raises(ConfigError, match=next(iter(values))):
+        check(Limited(**made))
+
+
+def test_a_field_without_limits_has_none():
+    check(Limited())
+    values = {"free": 0, "shift": -1e9, "few": -7, "share": 0, "widths": [], "maybe": None}
+    assert replace_from_json(Limited(), values).shift == -1e9
 
 
 # --- what cannot be run ---

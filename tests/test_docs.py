@@ -338,7 +338,7 @@ def test_rows_of_brac_are_trained_again_with_the_settings_they_had(monkeypatch):
     stored = json.loads((ROOT / "results" / "brac" / "results.json").read_text())["rows"]
     assert stored.keys() == brac.ROWS.keys()
     for name, row in brac.ROWS.items():
-        _, config = train_config("laptop", row.family, "focal", row.learner)
+        config = train_config("laptop", row.family, "focal", row.learner)
         wanted = to_json(replace_from_json(config, {"learner": row.settings}).learner)
         had = stored[name]["learner"]
         assert {k: had[k] for k in had.keys() & wanted.keys()} == {

@@ -30,7 +30,7 @@ def test_a_job_that_cannot_even_start_is_an_error(tmp_path):
 
 def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     config = tiny_config("focal", updates=100_000, evaluate_every=100_000, checkpoint_every=50_000)
-    run = Run.create(tmp_path, tiny_dataset, "focal", "td3bc", config, "test")
+    run = Run.create(tmp_path, tiny_dataset, config, "test")
     log = tmp_path / "job.log"
 
     def stop_me_when_it_trains():

@@ -155,7 +155,7 @@ def test_logging_settings_do_not_split_a_variant(tmp_path):
 
 
 def test_the_variant_of_the_profile_needs_no_more_than_its_name(tmp_path):
-    _, config = train_config("laptop", "point-robot", "er-trl", "td3bc")
+    config = train_config("laptop", "point-robot", "er-trl", "td3bc")
     usual = {k: v for k, v in to_json(config).items() if k != "seed"}
     without = {**usual, "method": {**usual["method"], "mi_weight": 0.0}}
     runs = [
@@ -169,7 +169,7 @@ def test_the_variant_of_the_profile_needs_no_more_than_its_name(tmp_path):
 def test_profiles_are_named_where_two_have_their_own(tmp_path):
     runs = []
     for profile, variant in (("laptop", "paper"), ("paper", "paper"), ("paper", "released")):
-        _, config = train_config(profile, "point-robot", "focal", "td3bc", variant)
+        config = train_config(profile, "point-robot", "focal", "td3bc", variant)
         settings = {k: v for k, v in to_json(config).items() if k != "seed"}
         settings["evaluation"] = {}
         origin = {"name": f"{profile}-{variant}", "profile": profile, "variant": variant}

@@ -18,10 +18,7 @@ TOLERANCE = 1e-4
 
 def runs_of(seeds, root, dataset, **values):
     return [
-        Run.create(
-            root, dataset, "er-trl", "td3bc", tiny_config("er-trl", seed=s, **values), "test"
-        )
-        for s in seeds
+        Run.create(root, dataset, tiny_config("er-trl", seed=s, **values), "test") for s in seeds
     ]
 
 
@@ -41,8 +38,6 @@ def alone(tiny_dataset, tmp_path_factory):
 def test_seeds_in_one_program_are_the_runs_they_would_be_alone(alone, tiny_dataset, tmp_path):
     config = tiny_config("er-trl")
     together = train_seeds(
-        "er-trl",
-        "td3bc",
         config,
         tiny_dataset,
         (0, 1),
@@ -95,7 +90,7 @@ def test_bad_seeds_are_explained(text):
 @pytest.mark.parametrize("seeds", [(), (1, 1)])
 def test_seeds_must_be_different_numbers(seeds, tiny_dataset, tmp_path):
     with pytest.raises(ConfigError, match="different numbers"):
-        train_seeds("focal", "td3bc", tiny_config("focal"), tiny_dataset, seeds, out=tmp_path)
+        train_seeds(tiny_config("focal"), tiny_dataset, seeds, out=tmp_path)
 
 
 def test_the_command_trains_all_seeds(tiny_dataset, tmp_path, capsys):

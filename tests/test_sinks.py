@@ -11,7 +11,7 @@ from ertrl.training import Run, train_run
 
 
 def new_run(tmp_path, dataset):
-    return Run.create(tmp_path, dataset, "focal", "td3bc", tiny_config("focal"), "test")
+    return Run.create(tmp_path, dataset, tiny_config("focal"), "test")
 
 
 def scalars(folder):

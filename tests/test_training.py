@@ -44,7 +44,7 @@ def long_config():
 @pytest.fixture(scope="module")
 def uninterrupted(tiny_dataset, tmp_path_factory):
     root = tmp_path_factory.mktemp("whole")
-    run = Run.create(root, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    run = Run.create(root, tiny_dataset, long_config(), "test")
     return digest(train_run(run, tiny_dataset, "none"))
 
 
@@ -56,7 +56,7 @@ def wait_for_step(process: subprocess.Popen, step: int) -> None:
 
 
 def test_killed_and_resumed_is_bit_identical(tiny_dataset, tmp_path, uninterrupted):
-    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, long_config(), "test")
     for step, delay in ((0, 0.0), (250, 0.011)):
         with start(run) as process:
             wait_for_step(process, step)
@@ -74,7 +74,7 @@ def test_a_run_killed_while_it_evaluates_is_saved_and_evaluates_on_resume(
 ):
     from ertrl.training import loop
 
-    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, long_config(), "test")
 
     def killed(*_, **__):
         raise KeyboardInterrupt
@@ -91,7 +91,7 @@ def test_a_run_killed_while_it_evaluates_is_saved_and_evaluates_on_resume(
 
 
 def test_sigterm_saves_and_exits_cleanly(tiny_dataset, tmp_path, uninterrupted):
-    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", long_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, long_config(), "test")
     with start(run) as process:
         wait_for_step(process, 60)
         process.send_signal(signal.SIGTERM)
@@ -110,19 +110,15 @@ def test_results_do_not_depend_on_updates_per_call(tiny_dataset, tmp_path, learn
     states = []
     for size in (10, 20):
         config = tiny_config("focal", learner, updates_per_call=size)
-        run = api.start("focal", learner, config, tiny_dataset, out=tmp_path, progress="none")
+        run = api.start(config, tiny_dataset, out=tmp_path, progress="none")
         states.append(digest(run)[0])
     assert states[0] == states[1]
 
 
 def test_the_same_configuration_is_the_same_run(tiny_dataset, tiny_run):
-    again = api.start(
-        "er-trl", "td3bc", tiny_config(), tiny_dataset, out=tiny_run.path.parent, progress="none"
-    )
+    again = api.start(tiny_config(), tiny_dataset, out=tiny_run.path.parent, progress="none")
     assert again.path == tiny_run.path
-    other = Run.create(
-        tiny_run.path.parent, tiny_dataset, "er-trl", "td3bc", tiny_config(seed=1), "test"
-    )
+    other = Run.create(tiny_run.path.parent, tiny_dataset, tiny_config(seed=1), "test")
     assert other.path != tiny_run.path
 
 
@@ -135,7 +131,7 @@ def test_nan_stops_the_run_with_step_and_loss_named(tiny_dataset, tmp_path, monk
         metrics = {**step.metrics, "critic_loss": step.metrics["critic_loss"] * bad}
         return step._replace(metrics=metrics)
 
-    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", tiny_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, tiny_config(), "test")
     monkeypatch.setattr(Td3bc, "update", poisoned)
     with pytest.raises(TrainingDiverged, match=r"critic_loss became nan at update 27.*update 20"):
         train_run(run, tiny_dataset, "none")
@@ -159,7 +155,7 @@ def test_nan_in_the_data_stops_the_run(tiny_dataset, tmp_path):
 
             return Bad()
 
-    run = Run.create(tmp_path, tiny_dataset, "focal", "td3bc", tiny_config("focal"), "test")
+    run = Run.create(tmp_path, tiny_dataset, tiny_config("focal"), "test")
     with pytest.raises(TrainingDiverged, match="at update 1"):
         train_run(run, Poisoned(), "none")
 
@@ -182,7 +178,7 @@ def test_a_run_knows_its_dataset(tiny_run, tiny_dataset, tmp_path):
 def test_impossible_schedules_are_refused(tiny_dataset, tmp_path, changes, message):
     config = tiny_config(**changes)
     with pytest.raises(ConfigError, match=message):
-        Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", config, "test")
+        Run.create(tmp_path, tiny_dataset, config, "test")
 
 
 def test_evaluations_are_reused_and_reproducible(tiny_run):
@@ -232,7 +228,7 @@ def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path, mon
         spoilt = jax.tree.map(lambda w: w + bad, step.state.target_actor)
         return step._replace(state=step.state._replace(target_actor=spoilt))
 
-    run = Run.create(tmp_path, tiny_dataset, "er-trl", "td3bc", tiny_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, tiny_config(), "test")
     monkeypatch.setattr(Td3bc, "update", poisoned)
     with pytest.raises(TrainingDiverged, match=r"target_actor.* is not finite after update 20"):
         train_run(run, tiny_dataset, "none")
@@ -284,9 +280,7 @@ def test_one_protocol_and_one_run_need_no_list(tiny_run, tmp_path):
 def test_a_run_trained_further_is_one_that_was_as_long_from_the_start(
     tiny_run, tiny_dataset, tmp_path
 ):
-    once = api.start(
-        "er-trl", "td3bc", tiny_config(updates=80), tiny_dataset, out=tmp_path, progress="none"
-    )
+    once = api.start(tiny_config(updates=80), tiny_dataset, out=tmp_path, progress="none")
     short = tmp_path / "short" / tiny_run.path.name
     shutil.copytree(tiny_run.path, short)
     longer = api.resume(short, updates=80, progress="none")

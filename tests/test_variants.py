@@ -21,7 +21,7 @@ DOCS = (Path(__file__).parent.parent / "docs" / "released.md").read_text()
 def both(family, method="focal", profile="paper"):
     """The configurations of the paper and of the released code, as JSON."""
     return [
-        to_json(train_config(profile, family, method, "brac", variant)[1])
+        to_json(train_config(profile, family, method, "brac", variant))
         for variant in ("paper", "released")
     ]
 

@@ -97,7 +97,7 @@ def train(
     metrics, too: "tensorboard", "wandb".
     """
     dataset = Dataset.of(data)
-    learner, config = train_config(
+    config = train_config(
         profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
     )
     chosen = dict(settings or {})
@@ -105,14 +105,10 @@ def train(
         raise ConfigError(f"seed is {seed} and settings say {chosen['seed']}; give one of them")
     config = replace_from_json(config, chosen)
     origin = {"profile": profile, "variant": variant}
-    return start(
-        method, learner, config, dataset, **origin, out=out, progress=progress, sinks=sinks
-    )
+    return start(config, dataset, **origin, out=out, progress=progress, sinks=sinks)
 
 
 def start(
-    method: str,
-    learner: str,
     config: TrainConfig,
     dataset: Dataset,
     *,
@@ -124,7 +120,7 @@ def start(
 ) -> Run:
     """Train with a complete configuration; `profile` is a note of where it comes from."""
     check_sinks(sinks)
-    run = Run.create(out, dataset, method, learner, config, profile, variant)
+    run = Run.create(out, dataset, config, profile, variant)
     return train_run(run, dataset, progress, sinks)
 
 

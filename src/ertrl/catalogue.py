@@ -16,11 +16,11 @@ def _training(profile: str, families: list[str], *variant: str) -> dict[str, Any
     for family in families:
         found[family] = {}
         for method in methods():
-            learner, config = train_config(profile, family, method, None, *variant)
+            config = train_config(profile, family, method, None, *variant)
             others = {
-                name: to_json(train_config(profile, family, method, name, *variant)[1].learner)
+                name: to_json(train_config(profile, family, method, name, *variant).learner)
                 for name in learners()
-                if name != learner
+                if name != config.learner.name
             }
             found[family][method] = {**to_json(config), "other_learners": others}
     return found

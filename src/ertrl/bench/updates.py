@@ -124,7 +124,7 @@ def update_speed(
     peak_call, peak_flops = peak_program()
     results = {}
     for name in methods:
-        learner_name, config = train_config(profile, family, name)
+        config = train_config(profile, family, name)
         state = init(config, dims)
         batch = random_batch(config, dims, config.learner.extra_batches)
 
@@ -143,7 +143,7 @@ def update_speed(
             updates += _timed(lambda c=compiled, s=state, b=batch: c(s, b), 0.0)
         rate, peak = flops / np.median(updates), peak_flops / np.median(peaks)
         results[name] = {
-            "learner": learner_name,
+            "learner": config.learner.name,
             "updates_per_second": float(1 / np.median(updates)),
             "gflop_per_update": flops / 1e9,
             "gflop_per_second": float(rate / 1e9),

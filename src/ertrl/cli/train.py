@@ -106,7 +106,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
     if peek(argv, "--family", family) != family:
         raise ConfigError(f"{data} holds {family}; --family is for --help without --data")
     profile, variant = peek(argv, "--profile", "laptop"), peek(argv, "--variant", "paper")
-    learner, config = train_config(
+    config = train_config(
         profile,
         family,
         method,
@@ -114,6 +114,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
         variant,
         has_simulator=dataset is None or dataset.has_simulator,
     )
+    learner = config.learner.name
     default = Start(
         profile=profile, variant=variant, family=family, use_learner=learner, config=config
     )
@@ -128,7 +129,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
         "sinks": command.sink,
     }
     if not command.seeds:
-        run = api.start(method, learner, command.config, dataset, **options)
+        run = api.start(command.config, dataset, **options)
         _print(run, command.json)
         return
     taken = ["--seed"] if command.seeds_in == "program" else ["--seed", "--threads"]
@@ -139,7 +140,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
             "thread of its own"
         )
     seeds, how = parse_seeds(command.seeds), command.seeds_in
-    runs = train_seeds(method, learner, command.config, dataset, seeds, how=how, **options)
+    runs = train_seeds(command.config, dataset, seeds, how=how, **options)
     _print_several(runs, command.json)
 
 

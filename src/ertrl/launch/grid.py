@@ -19,8 +19,6 @@ from ertrl.training.config import TrainConfig
 
 
 def train_seeds(
-    method: str,
-    learner: str,
     config: TrainConfig,
     dataset: Dataset,
     seeds: Sequence[int],
@@ -42,8 +40,7 @@ def train_seeds(
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
     check_sinks(sinks)
     runs = [
-        Run.create(out, dataset, method, learner, replace(config, seed=seed), profile, variant)
-        for seed in seeds
+        Run.create(out, dataset, replace(config, seed=seed), profile, variant) for seed in seeds
     ]
     if how == "program" or (how == "auto" and jax.default_backend() != "cpu"):
         return train_together(runs, dataset, progress, sinks)
@@ -85,10 +82,9 @@ def compare(
     """
     jobs, runs = [], []
     for seed, dataset, contender in product(seeds, datasets, contenders):
-        method, learner, settings = contender
-        learner, config = train_config(profile, dataset.family, method, learner)
-        config = replace_from_json(config, {**settings, "seed": seed})
-        run = Run.create(Path(out) / "runs", dataset, method, learner, config, profile)
+        config = train_config(profile, dataset.family, contender.method, contender.learner)
+        config = replace_from_json(config, {**contender.settings, "seed": seed})
+        run = Run.create(Path(out) / "runs", dataset, config, profile)
         runs.append(run.path)
         jobs.append(_training(run, dataset))
     run_jobs(jobs)

@@ -92,8 +92,8 @@ def train_config(
     variant: str = DEFAULT_VARIANT,
     *,
     has_simulator: bool = True,
-) -> tuple[str, TrainConfig]:
-    """How a profile trains a method on a family; also says which learner it uses."""
+) -> TrainConfig:
+    """How a profile trains a method on a family, with its own learner unless another is named."""
     learner = learner or get_profile(profile)["learner"]
     # Of logs nobody knows what differs between tasks: a context with next states shows both.
     shows_dynamics = not has_simulator or make_family(family).varies == "dynamics"
@@ -110,4 +110,4 @@ def train_config(
             "learner": layer.get("learners", {}).get(learner, {}),
         }
         config = replace_from_json(config, parts)
-    return learner, config
+    return config

@@ -21,7 +21,7 @@ def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
     config, spec = replace(run.config, updates=updates), run.spec
     state, log_bytes = run.load()
     origin = spec["profile"], spec.get("variant", "")
-    longer = Run.create(run.path.parent, dataset, spec["method"], spec["learner"], config, *origin)
+    longer = Run.create(run.path.parent, dataset, config, *origin)
     with store.exclusive(longer.path):
         if longer.checkpoint_steps():
             return longer  # it has begun before

@@ -66,8 +66,6 @@ class Run:
         cls,
         root: str | Path,
         dataset: Dataset,
-        method: str,
-        learner: str,
         config: TrainConfig,
         profile: str,
         variant: str = "",
@@ -78,6 +76,7 @@ class Run:
         would stop a new run is found out now, not after hours of training.
         """
         config.validate()
+        method, learner = config.method.name, config.learner.name
         identity = {
             "family": dataset.family,
             "dims": dataset.dims._asdict(),

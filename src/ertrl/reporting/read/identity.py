@@ -93,7 +93,7 @@ def _usual(run: Run) -> dict[str, Any]:
     profile, variant = profile_of(run)
     kind = run.spec["method"], run.spec["learner"]
     try:
-        _, config = train_config(profile, run.family, *kind, variant or DEFAULT_VARIANT)
+        config = train_config(profile, run.family, *kind, variant or DEFAULT_VARIANT)
     except ConfigError:
         return {}
     return _flat(to_json(config))
