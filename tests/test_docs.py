@@ -157,7 +157,6 @@ def test_lines_are_short_but_for_tables_and_links(page):
     if page.name in (
         "add-a-method.md",
         "methods.md",
-        "collection.md",
     ):
         pytest.skip("is being rewritten")
     for line in page.read_text().splitlines():

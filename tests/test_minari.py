@@ -278,9 +278,9 @@ STRANGE = {
             "observation": Box(-1, 1, (2,), np.float32),
             "buffer": {"observations": np.zeros((5, 2), np.float32)},
         },
-        "observation space of 2 numbers, logs/good-v0 of 3",
+        r"\(2,\), float32\).*, logs/good-v0 has .*share the size of observations",
     ),
-    "other bounds": ({"action": Box(-3.0, 3.0, (1,), np.float32)}, "share their action bounds"),
+    "other bounds": ({"action": Box(-3.0, 3.0, (1,), np.float32)}, "the bounds of actions"),
     "too large": ({"buffer": {"actions": np.full((4, 1), 2.5)}}, "outside of the action space"),
     "ends early": (
         {"buffer": {"terminations": np.array([False, True, False, False])}},

@@ -95,8 +95,9 @@ class _Collection:
     def resume(self, point: Savepoint) -> None:
         """Go on from there."""
         trainer, folder = self._trainer, self._savepoints.folder
-        trainer.replay.resume(point.facts["replay"])
-        self._replay_seal.verify(point.facts["transitions"], folder)
+        transitions = point.facts["transitions"]
+        trainer.replay.resume(transitions["count"], point.facts["outcome_dim"])
+        self._replay_seal.verify(transitions, folder)
         self._episode_seal.verify(point.facts["episodes"], folder)
         trainer.state = self._savepoints.load_state(point.block, trainer.state)
         trainer.resume(point.loop)
@@ -117,7 +118,7 @@ class _Collection:
         facts = {
             "seconds": self._seconds,
             "curve": self._curve,
-            "replay": trainer.replay.layout(),
+            "outcome_dim": trainer.replay.outcome_dim,
             "transitions": self._replay_seal.extend(trainer.replay.count),
             "episodes": self._episode_seal.extend(self.writer.filled),
         }

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -52,13 +51,35 @@ class Replay:
         self._count = np.zeros(family.n_tasks, int)
         self._capacity = config.simulations_per_task * (config.random_steps + config.steps)
         self._batches = (config.steps_per_block * config.updates_per_step, config.batch_size)
-        self._shapes: dict[str, tuple[tuple[int, ...], np.dtype]] = {
-            "observation": ((family.observation_dim,), np.dtype(np.float32)),
-            "next_observation": ((family.observation_dim,), np.dtype(np.float32)),
-            "action": ((family.action_dim,), np.dtype(np.float32)),
-            "terminated": ((), np.dtype(np.float32)),
-        }
         self._arrays: dict[str, np.ndarray] = {}
+
+    def _open(self, outcome_dim: int, *, again: bool = False) -> None:
+        """Make room for all rows, or open the files of an earlier process again."""
+        observation = (self._family.observation_dim,)
+        sizes = {
+            "observation": observation,
+            "next_observation": observation,
+            "action": (self._family.action_dim,),
+            "terminated": (),
+            "outcome": (outcome_dim,),
+        }
+        real, open_map = np.dtype(np.float32), store.map_again if again else store.map_array
+        for name, size in sizes.items():
+            shape = (self._family.n_tasks, self._capacity, *size)
+            if self._folder is None:
+                self._arrays[name] = np.empty(shape, real)
+            else:
+                self._arrays[name] = open_map(self._folder / f"{name}.npy", real, shape)
+
+    def resume(self, count: list[int], outcome_dim: int) -> None:
+        """Go on behind the rows of an earlier process."""
+        self._open(outcome_dim, again=True)
+        self._count = np.array(count)
+
+    @property
+    def outcome_dim(self) -> int:
+        """How many numbers an outcome has, which only a simulation knows."""
+        return self._arrays["outcome"].shape[-1]
 
     @property
     def count(self) -> list[int]:
@@ -69,43 +90,18 @@ class Replay:
         """The arrays of one task, empty rows at their end."""
         return [array[task] for array in self._arrays.values()]
 
-    def layout(self) -> dict[str, Any]:
-        """What `resume` needs to know, ready for JSON."""
-        shape, dtype = self._shapes["outcome"]
-        return {"count": self.count, "outcome": [*shape, dtype.name]}
-
-    def resume(self, layout: dict[str, Any]) -> None:
-        """Open the files of an earlier process and go on behind its rows."""
-        assert self._folder is not None
-        *shape, dtype = layout["outcome"]
-        self._shapes["outcome"] = (tuple(shape), np.dtype(dtype))
-        for name, (shape, dtype) in self._shapes.items():
-            whole = (self._family.n_tasks, self._capacity, *shape)
-            self._arrays[name] = store.map_again(self._folder / f"{name}.npy", dtype, whole)
-        self._count = np.array(layout["count"])
-
     def flush(self) -> None:
         """Bring all rows to the disk."""
         for array in self._arrays.values():
             if isinstance(array, np.memmap):
                 array.flush()
 
-    def _allocate(self, outcome: np.ndarray) -> None:
-        self._shapes["outcome"] = (outcome.shape[1:], outcome.dtype)
-        for name, (shape, dtype) in self._shapes.items():
-            whole = (self._family.n_tasks, self._capacity, *shape)
-            self._arrays[name] = (
-                np.empty(whole, dtype)
-                if self._folder is None
-                else store.map_array(self._folder / f"{name}.npy", dtype, whole)
-            )
-
     def add(
         self, task: np.ndarray, observation: np.ndarray, action: np.ndarray, step: Step
     ) -> None:
         """Append one control step of simulations in task order; diverged rows are left out."""
         if not self._arrays:
-            self._allocate(step.outcome)
+            self._open(step.outcome.shape[1])
         good = ~step.diverged
         task = task[good]
         rank = np.arange(len(task)) - np.searchsorted(task, task)

@@ -45,26 +45,19 @@ class PolicyTrainer:
 
         # Programs of their own, so that `put` works in place: within `learn`, all would be copied.
         def take(state: sac.SacState, group: Array) -> sac.SacState:
-            part = lambda x: jax.lax.dynamic_slice_in_dim(x, group * size, size)  # noqa: E731
-            return jax.tree.map(part, state)
+            cut = jax.lax.dynamic_slice_in_dim
+            return jax.tree.map(lambda x: cut(x, group * size, size), state)
 
         def put(state: sac.SacState, part: sac.SacState, group: Array) -> sac.SacState:
-            def place(whole: Array, part: Array) -> Array:
-                return jax.lax.dynamic_update_slice_in_dim(whole, part, group * size, axis=0)
+            paste = jax.lax.dynamic_update_slice_in_dim
+            return jax.tree.map(lambda x, y: paste(x, y, group * size, axis=0), state, part)
 
-            return jax.tree.map(place, state, part)
+        def act(state: sac.SacState, observation: Array, key: Array | None, t: Array) -> Array:
+            key = None if key is None else jax.random.fold_in(key, t)
+            return policies.act(state, observation, key)
 
         self._take, self._put = jax.jit(take), jax.jit(put, donate_argnums=0)
-
-        @jax.jit
-        def sample(state: sac.SacState, observation: Array, key: Array, t: Array):
-            return policies.act(state, observation, jax.random.fold_in(key, t))
-
-        @jax.jit
-        def mode(state: sac.SacState, observation: Array, key: Array, t: Array):
-            return policies.act(state, observation, None)
-
-        self._sample, self._mode = sample, mode
+        self._jitted_act = jax.jit(act)
 
     # --- what survives a crash, next to `state` and the replay's files ---
 
@@ -85,21 +78,22 @@ class PolicyTrainer:
 
     # --- acting ---
 
-    def _act(self, how, observation: np.ndarray, key: Array, t: int) -> np.ndarray:
+    def _act(self, observation: np.ndarray, key: Array | None, t: int) -> np.ndarray:
+        """Actions of all rows; without a key, the most probable ones."""
         by_task = observation.reshape(self.family.n_tasks, -1, self.family.observation_dim)
-        action = np.asarray(how(self.state, by_task, key, t))
+        action = np.asarray(self._jitted_act(self.state, by_task, key, t))
         return action.reshape(len(observation), -1)
 
     def episodes(self, per_task: int, stream: str, index: int, *, stochastic: bool) -> Episodes:
         """Run the current policies: `per_task` episodes of every task, tasks in order."""
         parameters = np.repeat(self.family.parameters, per_task, axis=0)
         draw = rng.generator(self.config.seed, f"{stream}-reset", index)
-        key = jax.random.fold_in(rng.key(self.config.seed, stream), index)
-        how = self._sample if stochastic else self._mode
+        key = rng.key(self.config.seed, stream)
+        key = jax.random.fold_in(key, index) if stochastic else None
         return rollout(
             self.family,
             parameters,
-            lambda observation, t: self._act(how, observation, key, t),
+            lambda observation, t: self._act(observation, key, t),
             draw.integers(2**31, size=len(parameters)).tolist(),
         )
 
@@ -136,7 +130,7 @@ class PolicyTrainer:
                 draw = rng.generator(config.seed, "random-action", t)
                 action = draw.uniform(-1, 1, (size, family.action_dim))
             else:
-                action = self._act(self._sample, self._observation, act_key, t)
+                action = self._act(self._observation, act_key, t)
             step = self._simulation.step(action)
             self.replay.add(self._tasks, self._observation, action, step)
             self._age += 1

@@ -116,10 +116,8 @@ def _open(identity: str) -> Source:
         metadata = dataset.storage.metadata
     except (ValueError, OSError, KeyError, AssertionError) as error:
         raise DataError(f"Minari dataset {identity} cannot be read: {error}") from None
-    for kind, space in (
-        ("observations", dataset.observation_space),
-        ("actions", dataset.action_space),
-    ):
+    spaces = {"observations": dataset.observation_space, "actions": dataset.action_space}
+    for kind, space in spaces.items():
         if not isinstance(space, Box) or len(space.shape) != 1:
             raise DataError(
                 f"{identity}: {kind} are {space}, but ertrl needs a vector of real numbers (a Box "
@@ -148,36 +146,26 @@ def _common_bounds(sources: list[Source], action_limit: float | None) -> np.ndar
     if action_limit is not None and not 0 < action_limit < np.inf:
         raise ConfigError(f"the action limit must be a number above 0, got {action_limit}")
     first = sources[0]
-    common = _bounds(first, action_limit)
+    seen, done = first.minari.observation_space, first.minari.action_space
     for source in sources[1:]:
-        for kind in ("observation_space", "action_space"):
-            one, other = getattr(first.minari, kind), getattr(source.minari, kind)
-            if one.shape != other.shape:
-                raise DataError(
-                    f"{source.identity} has an {kind.replace('_', ' ')} of {other.shape[0]} "
-                    f"numbers, {first.identity} of {one.shape[0]}: tasks of one dataset share "
-                    "their spaces"
-                )
-        if not np.array_equal(_bounds(source, action_limit), common):
+        also_seen, also_done = source.minari.observation_space, source.minari.action_space
+        same_bounds = np.array_equal((also_done.low, also_done.high), (done.low, done.high))
+        if also_seen.shape != seen.shape or not same_bounds:
             raise DataError(
-                f"{source.identity} has actions in {source.minari.action_space}, {first.identity} "
-                f"in {first.minari.action_space}: tasks of one dataset share their action bounds"
+                f"{source.identity} has observations {also_seen} and actions {also_done}, "
+                f"{first.identity} has {seen} and {done}: tasks of one dataset share the size of "
+                "observations and the bounds of actions"
             )
-    return common
-
-
-def _bounds(source: Source, action_limit: float | None) -> np.ndarray:
-    space = source.minari.action_space
-    bounds = np.stack([space.low, space.high]).astype(np.float64)
+    bounds = np.stack([done.low, done.high]).astype(np.float64)
     if not np.isfinite(bounds).all():
         if action_limit is None:
             raise DataError(
-                f"{source.identity}: actions have no bounds ({space}), so they cannot be "
-                "scaled to [-1, 1]; give the largest action with --action-limit"
+                f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
+                "[-1, 1]; give the largest action with --action-limit"
             )
         bounds = np.clip(bounds, -action_limit, action_limit)
     if not (bounds[0] < bounds[1]).all():
-        raise DataError(f"{source.identity}: the action space {space} leaves nothing to choose")
+        raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")
     return bounds
 
 

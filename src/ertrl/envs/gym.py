@@ -117,11 +117,8 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         diverged = bool(step.diverged[0])
         if diverged:
             _warn_of_divergence(self.family, "")
-        info = {
-            "parameters": self.parameters.copy(),
-            "outcome": step.outcome[0],
-            "diverged": diverged,
-        }
+        outcome, parameters = step.outcome[0], self.parameters.copy()
+        info = {"parameters": parameters, "outcome": outcome, "diverged": diverged}
         return step.observation[0], float(reward), bool(step.terminated[0]), diverged, info
 
     def render(self) -> np.ndarray:
@@ -190,15 +187,13 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start all rows: row i from seed + i, or from seed[i]."""
         if isinstance(seed, (int, np.integer)):
-            seeds = [int(seed) + row for row in range(self.num_envs)]
-        else:
-            seeds = seed
-        if seeds is not None:
-            if len(seeds) != self.num_envs:
-                raise ConfigError(f"{len(seeds)} seeds for {self.num_envs} rows")
-            for row, row_seed in enumerate(seeds):
-                if row_seed is not None:
-                    self._random[row] = seeding.np_random(row_seed)[0]
+            seed = [int(seed) + row for row in range(self.num_envs)]
+        seeds = [None] * self.num_envs if seed is None else seed
+        if len(seeds) != self.num_envs:
+            raise ConfigError(f"{len(seeds)} seeds for {self.num_envs} rows")
+        for row, row_seed in enumerate(seeds):
+            if row_seed is not None:
+                self._random[row] = seeding.np_random(row_seed)[0]
         self._elapsed[:] = 0
         self._ended[:] = False
         observation = self._restart(np.arange(self.num_envs))

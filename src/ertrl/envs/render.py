@@ -101,14 +101,9 @@ class Painter:
         """A picture [height, width, 3] of the state, with the task's goal or direction in it."""
         mujoco = mujoco_module()
         self._context.make_current()
+        everything, options = mujoco.mjtCatBit.mjCAT_ALL.value, mujoco.MjvOption()
         mujoco.mjv_updateScene(
-            self._model,
-            data,
-            mujoco.MjvOption(),
-            None,
-            self._camera,
-            mujoco.mjtCatBit.mjCAT_ALL.value,
-            self._scene,
+            self._model, data, options, None, self._camera, everything, self._scene
         )
         self._mark(data, parameters or {})
         picture = np.empty(self._shape, np.uint8)
@@ -184,9 +179,7 @@ def render_rollout(
     return Frames(np.stack(images), 1 / (simulation.dt * every), total)
 
 
-def render_side_by_side(
-    left: np.ndarray, right: np.ndarray, captions: tuple[str, str] | None = None
-) -> np.ndarray:
+def render_side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Two clips in one; the shorter one waits on its last picture."""
     if left.shape[1:] != right.shape[1:]:
         raise RenderError(
@@ -195,8 +188,6 @@ def render_side_by_side(
         )
     length = max(len(left), len(right))
     clips = [c[np.minimum(np.arange(length), len(c) - 1)] for c in (left, right)]
-    if captions:
-        clips = [caption(c, text) for c, text in zip(clips, captions, strict=True)]
     gap = np.full((*clips[0].shape[:2], 4, 3), 255, np.uint8)
     return np.concatenate([clips[0], gap, clips[1]], axis=2)
 
