@@ -45,11 +45,11 @@ SMALL = {
         decay=0.5,
         hidden=(16, 16),
         batch_size=32,
-        steps=60,
+        steps=30,
         steps_per_block=5,
         random_steps=20,
         simulations_per_task=1,
-        checkpoints=2,
+        checkpoints=1,
         episodes_per_checkpoint=1,
         reference_episodes=1,
     ),
@@ -107,38 +107,37 @@ def uninterrupted(tmp_path_factory):
     return collected
 
 
-@pytest.mark.parametrize(("family", "kills"), [("point-robot", (1, 6)), ("hopper-mass", (6,))])
-def test_killed_and_resumed_is_byte_identical(family, kills, tmp_path, uninterrupted):
+KILLS = {
+    "point-robot": ((1, signal.SIGKILL), (6, signal.SIGTERM)),
+    "hopper-mass": ((3, signal.SIGKILL),),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*is not above its random return")  # so short a training
+@pytest.mark.parametrize("family", KILLS)
+def test_killed_and_resumed_is_byte_identical(family, tmp_path, uninterrupted):
     out = tmp_path / "d"
     started_from = []
-    for block in kills:
+    for block, kind in KILLS[family]:
         with start(family, out) as process:
             started_from.append(wait_for_block(process, block))
-            process.kill()
+            process.send_signal(kind)
+            _, errors = process.communicate()
         assert not out.exists()
         assert unfinished_folder(out).exists()
+        if kind == signal.SIGTERM:
+            assert process.returncode == 143
+            assert "the state is saved" in errors
+            assert "Go on with the same command" in errors
+            assert "Traceback" not in errors
     with start(family, out) as process:
-        started_from.append(wait_for_block(process, 12))
+        started_from.append(wait_for_block(process, SMALL[family].steps // 5))
         _, errors = process.communicate()
     assert process.returncode == 0, errors
-    for block, start_block in zip((0, *kills), started_from, strict=True):
+    for block, start_block in zip((0, *dict(KILLS[family])), started_from, strict=True):
         assert start_block >= block, "nothing that was saved is done again"
     assert content(out) == uninterrupted(family)
     assert [p.name for p in tmp_path.iterdir()] == ["d"], "everything temporary is swept"
-
-
-def test_sigterm_saves_and_says_how_to_go_on(tmp_path, uninterrupted):
-    out = tmp_path / "d"
-    with start("point-robot", out) as process:
-        wait_for_block(process, 2)
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate()
-    assert process.returncode == 143
-    assert "the state is saved" in errors
-    assert "Go on with the same command" in errors
-    assert "Traceback" not in errors
-    api.collect("point-robot", out, config=SMALL["point-robot"], progress="none")
-    assert content(out) == uninterrupted("point-robot")
 
 
 @pytest.fixture(scope="module")
