@@ -1,6 +1,7 @@
 """From runs on disk to a folder with everything one wants to show: read, measure, draw, write."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -60,7 +61,7 @@ def compose(runs: Runs, data: str | Path | Sequence[str | Path] | None = None) -
             results=family,
             material=material,
             table=returns_table(family),
-            unnormalised=returns_table(family, normalised=False),
+            unnormalised=returns_table(replace(family, normalised=False)),
             pictures=draw_family(family, material),
         )
         for family, material in zip(results.families, materials, strict=True)

@@ -1,7 +1,6 @@
 """What was found out: what z knows, and when it helps to hide the behaviour policy from it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +9,7 @@ from matplotlib.patches import Patch
 
 from ertrl.envs import group_title
 from ertrl.reporting.draw.look import INK, MUTED, colour_of, marker_of, new_figure
-from ertrl.reporting.draw.panels import legend_above, number_axes
+from ertrl.reporting.draw.panels import legend_above, note_right, number_axes
 from ertrl.reporting.measure.gain import Point
 from ertrl.reporting.measure.representation import CONTEXTS, MODELS, Probed, targets
 from ertrl.reporting.measure.statistics import pearson
@@ -54,13 +53,12 @@ def _hold_against(panel: Axes, groups: list[str], first: Probed) -> None:
     """Chance, and what the raw context tells."""
     chance = 100 * first.seeds[0]["leak"]["chance"]
     panel.axhline(chance, color=MUTED, linewidth=0.8)
-    beside: dict[str, Any] = {"color": MUTED, "va": "center", "fontsize": 7.5}
-    panel.text(1.0, chance, " chance", transform=panel.get_yaxis_transform(), **beside)
+    note_right(panel, chance, "chance")
     for i, group in enumerate(groups):
         raw = 100 * float(np.mean(first.leaks(group, "raw_accuracy")))
         panel.plot([i - 0.42, i + 0.42], [raw, raw], color=MUTED, linestyle=(0, (2, 2)))
         if group == groups[-1]:
-            panel.text(i + 0.46, raw, "raw context", **beside)
+            note_right(panel, raw, "raw context")
     panel.set_title("Checkpoint of the behaviour policy told from z, %")
     panel.set_xticks(range(len(groups)), [group_title(g) for g in groups])
     panel.set_xlim(-0.55, len(groups) - 0.05)

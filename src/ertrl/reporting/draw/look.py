@@ -68,9 +68,6 @@ def settle(figure: Figure) -> Figure:
     return figure
 
 
-# --- files ---
-
-
 def to_bytes(figure: Figure, kind: str) -> bytes:
     """The figure as 'png', 'pdf' or 'svg', the same bytes every time."""
     silent = {

@@ -1,6 +1,6 @@
 """What several figures draw alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import matplotlib
@@ -24,11 +24,29 @@ CHARACTERS_PER_LINE = 130
 """Of a legend, at the figures' width and size of type."""
 
 
-def panels_of(
-    family: FamilyResults, groups: Sequence[str], height: float, top: float = 0.5, **sharing: Any
+Drawing = Callable[[Axes, str, str], Iterable[np.ndarray]]
+"""Draws into a panel what there is of a group and a protocol; gives the values it has drawn."""
+
+
+def return_panels(
+    family: FamilyResults, groups: Sequence[str], height: float, draw: Drawing, **sharing: Any
 ) -> tuple[Figure, np.ndarray]:
-    """A figure with a row of panels per group and a column per protocol, with titles."""
-    figure = new_figure(top + height * len(groups))
+    """Returns against something: a row of panels per group, a column per protocol."""
+    figure, axes = panels_of(family, groups, height, sharey="row", **sharing)
+    for group, line in zip(groups, axes, strict=True):
+        shown: list[np.ndarray] = []
+        for protocol, panel in zip(family.protocols, line, strict=True):
+            reference_lines(panel, family, group, words=panel is line[-1])
+            shown += draw(panel, group, protocol)
+        line[0].set_ylim(*limits(shown))
+    return figure, axes
+
+
+def panels_of(
+    family: FamilyResults, groups: Sequence[str], height: float, **sharing: Any
+) -> tuple[Figure, np.ndarray]:
+    """A row of empty panels per group, a column per protocol."""
+    figure = new_figure(0.5 + height * len(groups))
     axes = figure.subplots(len(groups), len(family.protocols), squeeze=False, **sharing)
     for group, line in zip(groups, axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
@@ -50,16 +68,13 @@ def reference_lines(axes: Axes, family: FamilyResults, group: str | None, *, wor
     for word, level, dashes, place in lines:
         axes.axhline(level, color=MUTED, linewidth=0.8, linestyle=dashes, zorder=1)
         if words:
-            axes.text(
-                1.0,
-                level,
-                f" {word}",
-                transform=axes.get_yaxis_transform(),
-                ha="left",
-                va=place,
-                fontsize=7.5,
-                color=MUTED,
-            )
+            note_right(axes, level, word, va=place)
+
+
+def note_right(axes: Axes, level: float, word: str, **style: Any) -> None:
+    """A word at the right end of a horizontal line."""
+    small: dict[str, Any] = {"va": "center", "fontsize": 7.5, "color": MUTED}
+    axes.text(1.0, level, f" {word}", transform=axes.get_yaxis_transform(), **small | style)
 
 
 def handle(label: str, **style: Any) -> Line2D:

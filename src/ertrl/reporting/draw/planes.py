@@ -24,9 +24,6 @@ DASHES = {"linewidth": 0.9, "linestyle": (0, (2, 1.6))}
 STAR = {"marker": "*", "markeredgecolor": INK, "markeredgewidth": 0.5}
 
 
-# --- paths ---
-
-
 def paths(
     family: FamilyResults, material: Material, adapted: Mapping[str, Mapping[str, Adaptation]]
 ) -> Figure:
@@ -101,9 +98,6 @@ def _legend(goals: np.ndarray | None, one_goal: bool) -> list[Line2D]:
     if goals is not None and not one_goal:
         handles.append(handle("goal, trained", color=MUTED, linestyle="", marker="o", markersize=2))
     return handles
-
-
-# --- latent space ---
 
 
 def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watched]) -> Figure:

@@ -1,6 +1,6 @@
 """Returns: while learning, per protocol, per task, from episode to episode, of the data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -11,27 +11,9 @@ from matplotlib.patches import Patch
 from ertrl.data import Dataset
 from ertrl.envs import group_title
 from ertrl.evaluation import mean_of_measured, normalise
-from ertrl.reporting.draw.look import (
-    GROUP_MARKERS,
-    INK,
-    MUTED,
-    PAPER,
-    WASH,
-    colour_of,
-    new_figure,
-)
-from ertrl.reporting.draw.panels import (
-    BAND_SEEDS,
-    draw_seeds,
-    group_handles,
-    handle,
-    legend_above,
-    limits,
-    number_axes,
-    panels_of,
-    reference_lines,
-    variant_handles,
-)
+from ertrl.reporting.draw import panels
+from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WASH, colour_of, new_figure
+from ertrl.reporting.draw.panels import BAND_SEEDS, handle, legend_above, limits, number_axes
 from ertrl.reporting.measure import statistics
 from ertrl.reporting.measure.statistics import Estimate
 from ertrl.reporting.read.dataset import TaskAxis
@@ -45,29 +27,27 @@ LEVELS = 81
 
 def learning_curves(family: FamilyResults) -> Figure:
     """Normalised return against updates: a row per group, a column per protocol."""
-    figure, axes = panels_of(family, list(family.groups), 2.05, sharex=True, sharey="row")
-    for group, line in zip(family.groups, axes, strict=True):
-        shown = []
-        for protocol, panel in zip(family.protocols, line, strict=True):
-            reference_lines(panel, family, group, words=panel is line[-1])
-            for variant in family.variants:
-                found = [family.scores(variant, protocol, group, step=s) for s in variant.steps]
-                seeds = [s for s in (found[-1] if found else {}) if all(s in f for f in found)]
-                if seeds:
-                    values = np.array([[f[s] for f in found] for s in seeds])
-                    shown.append(values)
-                    draw_seeds(panel, variant.steps, values, variant.place)
-        line[0].set_ylim(*limits(shown))
+
+    def draw(panel: Axes, group: str, protocol: str) -> Iterator[np.ndarray]:
+        for variant in family.variants:
+            found = [family.scores(variant, protocol, group, step) for step in variant.steps]
+            seeds = [s for s in (found[-1] if found else {}) if all(s in f for f in found)]
+            if seeds:
+                values = np.array([[f[s] for f in found] for s in seeds])
+                panels.draw_seeds(panel, variant.steps, values, variant.place)
+                yield values
+
+    figure, axes = panels.return_panels(family, list(family.groups), 2.05, draw, sharex=True)
     axes[0, 0].set_xlim(left=0)
     axes[0, 0].xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
     number_axes(axes, "updates", "normalised return")
-    legend_above(figure, variant_handles(family))
+    legend_above(figure, panels.variant_handles(family))
     return figure
 
 
 def performance_profiles(family: FamilyResults) -> Figure:
     """Share of seeds and tasks above each return: a row per group, a column per protocol."""
-    figure, axes = panels_of(family, list(family.groups), 1.9, sharey=True, sharex="row")
+    figure, axes = panels.panels_of(family, list(family.groups), 1.9, sharey=True, sharex="row")
     for group, line in zip(family.groups, axes, strict=True):
         found = {
             (v.place, p): family.seeds_by_tasks(v, p, group)
@@ -92,11 +72,8 @@ def performance_profiles(family: FamilyResults) -> Figure:
             panel.set_ylim(-3, 103)
             panel.set_xlim(levels[0], levels[-1])
     number_axes(axes, "normalised return exceeds", "% of seeds and tasks")
-    legend_above(figure, variant_handles(family))
+    legend_above(figure, panels.variant_handles(family))
     return figure
-
-
-# --- per protocol ---
 
 
 def context_shift(family: FamilyResults) -> Figure:
@@ -107,7 +84,7 @@ def context_shift(family: FamilyResults) -> Figure:
     axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
     width, shown = 0.8 / len(protocols), []
     for group, panel in zip(groups, axes, strict=True):
-        reference_lines(panel, family, group, words=panel is axes[-1])
+        panels.reference_lines(panel, family, group, words=panel is axes[-1])
         for place, variant in enumerate(family.variants):
             for i, protocol in enumerate(protocols):
                 seeds = list(family.scores(variant, protocol, group).values())
@@ -175,9 +152,6 @@ def _number(panel: Axes, x: float, seeds: list[float], estimate: Estimate) -> No
     )
 
 
-# --- per task ---
-
-
 def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
     """Normalised return of every task against what the task asks for."""
     figure = new_figure(3.0)
@@ -186,7 +160,7 @@ def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
     a_line = len(np.unique(axis.values)) == len(axis.values)
     shown = []
     for protocol, panel in zip(family.protocols, axes, strict=True):
-        reference_lines(panel, family, None, words=panel is axes[-1])
+        panels.reference_lines(panel, family, None, words=panel is axes[-1])
         if not axis.circular and "train" in family.rows:
             trained = axis.values[family.rows["train"]]
             panel.axvspan(trained.min(), trained.max(), color=WASH, zorder=0, linewidth=0)
@@ -208,11 +182,8 @@ def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
     axes[0].set_ylim(*limits(shown))
     axes[0].set_ylabel("normalised return")
     handles = [handle(v.label, color=colour_of(v.place)) for v in family.variants]
-    legend_above(figure, [*handles, *group_handles(family)])
+    legend_above(figure, [*handles, *panels.group_handles(family)])
     return figure
-
-
-# --- from episode to episode ---
 
 
 def adaptation_curves(family: FamilyResults) -> Figure | None:
@@ -230,31 +201,29 @@ def adaptation_curves(family: FamilyResults) -> Figure | None:
     if not any(known.values()):
         return None
     groups = [g for g in family.groups if g != "train"] or list(family.groups)
-    figure, axes = panels_of(family, groups, 2.2, top=0.6, sharey="row")
-    for group, line in zip(groups, axes, strict=True):
-        shown, rows = [], family.rows[group]
-        for protocol, panel in zip(family.protocols, line, strict=True):
-            reference_lines(panel, family, group, words=panel is line[-1])
-            behind_z = []
-            for variant in family.variants:
-                curves = known[variant.place, protocol]
-                if not curves:
-                    continue
-                values = np.stack([mean_of_measured(c[rows], axis=0) for c, _ in curves])
-                shown.append(values)
-                draw_seeds(panel, np.arange(1, values.shape[1] + 1), values, variant.place)
-                behind_z += [context[rows].mean(axis=0) for _, context in curves]
-                oracle = list(family.scores(variant, "oracle", group).values())
-                if oracle:
-                    shown.append(np.array(oracle))
-                    dashes = {"linewidth": 0.9, "linestyle": "--"}
-                    panel.axhline(np.mean(oracle), color=colour_of(variant.place), **dashes)
-            if behind_z:
-                _count_context(panel, np.mean(behind_z, axis=0))
-        line[0].set_ylim(*limits(shown))
+
+    def draw(panel: Axes, group: str, protocol: str) -> Iterator[np.ndarray]:
+        rows, behind_z = family.rows[group], []
+        for variant in family.variants:
+            curves = known[variant.place, protocol]
+            if not curves:
+                continue
+            values = np.stack([mean_of_measured(c[rows], axis=0) for c, _ in curves])
+            panels.draw_seeds(panel, np.arange(1, values.shape[1] + 1), values, variant.place)
+            behind_z += [context[rows].mean(axis=0) for _, context in curves]
+            yield values
+            oracle = list(family.scores(variant, "oracle", group).values())
+            if oracle:
+                level, colour = float(np.mean(oracle)), colour_of(variant.place)
+                panel.axhline(level, color=colour, linewidth=0.9, linestyle="--")
+                yield np.array(oracle)
+        if behind_z:
+            _count_context(panel, np.mean(behind_z, axis=0))
+
+    figure, axes = panels.return_panels(family, groups, 2.2, draw)
     number_axes(axes, "evaluation episode, transitions behind its z", "normalised return")
     oracle = handle("with z of expert data", color=MUTED, linestyle="--", linewidth=0.9)
-    legend_above(figure, [*variant_handles(family), oracle])
+    legend_above(figure, [*panels.variant_handles(family), oracle])
     return figure
 
 
@@ -265,16 +234,13 @@ def _count_context(panel: Axes, context: np.ndarray) -> None:
     panel.set_xticks(ticks, [f"{tick}\n{context[tick - 1]:,.0f}" for tick in ticks])
 
 
-# --- of the data ---
-
-
 def behaviour_data(family: FamilyResults, dataset: Dataset) -> Figure:
     """Normalised returns of the recorded episodes against the checkpoint that collected them."""
     figure = new_figure(2.7)
     axes = figure.subplots(1, len(family.groups), sharey=True, squeeze=False)[0]
     colour, shown = colour_of(0), []
     for (group, tasks), panel in zip(family.groups.items(), axes, strict=True):
-        reference_lines(panel, family, group, words=panel is axes[-1])
+        panels.reference_lines(panel, family, group, words=panel is axes[-1])
         checkpoints, returns = zip(*(_episodes(dataset, task) for task in tasks), strict=True)
         checkpoint, value = np.concatenate(checkpoints), np.concatenate(returns)
         numbers = np.unique(checkpoint)

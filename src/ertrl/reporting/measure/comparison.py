@@ -49,9 +49,6 @@ def anchor_row(key: str, label: str, cells: Sequence[Any]) -> Row:
     return Row(key, label, None, "", tuple(cells))
 
 
-# --- the table of a family ---
-
-
 class Cell(NamedTuple):
     """A number of the table, or the lack of it."""
 
@@ -104,13 +101,12 @@ class ReturnsTable:
         return row.cells[self.columns.index(column)]
 
 
-def returns_table(family: FamilyResults, *, normalised: bool = True) -> ReturnsTable:
+def returns_table(family: FamilyResults) -> ReturnsTable:
     """Average over seeds, compare, and put the anchors underneath."""
     columns = tuple(Column(g, p) for g in family.groups for p in family.protocols)
-    comparisons = tuple(_compare(family, columns, normalised=normalised))
+    comparisons = tuple(_compare(family, columns))
     means = [
-        [statistics.estimate_of(_scores(family, v, c, normalised=normalised)) for c in columns]
-        for v in family.variants
+        [statistics.estimate_of(_scores(family, v, c)) for c in columns] for v in family.variants
     ]
     rows = []
     for variant, own in zip(family.variants, means, strict=True):
@@ -127,28 +123,21 @@ def returns_table(family: FamilyResults, *, normalised: bool = True) -> ReturnsT
             cells.append(Cell(mean, len(variant.runs), best, clear))
         rows.append(row_of(variant, cells))
     for name, label in ANCHORS.items():
-        values = [family.anchor(name, column.group, normalised=normalised) for column in columns]
+        values = [family.anchor(name, column.group) for column in columns]
         rows.append(anchor_row(name, label, [Cell(Estimate(value, 0), 0) for value in values]))
-    return ReturnsTable(family.label, normalised, columns, tuple(rows), comparisons)
+    return ReturnsTable(family.label, family.normalised, columns, tuple(rows), comparisons)
 
 
-def _scores(
-    family: FamilyResults, variant: Variant, column: Column, *, normalised: bool
-) -> list[float]:
-    found = family.scores(variant, column.protocol, column.group, normalised=normalised)
-    return list(found.values())
+def _scores(family: FamilyResults, variant: Variant, column: Column) -> list[float]:
+    return list(family.scores(variant, column.protocol, column.group).values())
 
 
-def _compare(
-    family: FamilyResults, columns: Sequence[Column], *, normalised: bool
-) -> Iterator[Comparison]:
+def _compare(family: FamilyResults, columns: Sequence[Column]) -> Iterator[Comparison]:
     """Every pair of variants in every column, where both have seeds enough to be compared."""
     found = []
     for column in columns:
         for pair in combinations(family.variants, 2):
-            difference = statistics.welch(
-                *(_scores(family, v, column, normalised=normalised) for v in pair)
-            )
+            difference = statistics.welch(*(_scores(family, v, column) for v in pair))
             if difference is not None:
                 found.append((column, pair, difference))
     adjusted = statistics.holm([difference.p for *_, difference in found])
@@ -157,9 +146,6 @@ def _compare(
         improvement = statistics.improvement_estimate(x, y)
         one, other = (v.identity for v in pair)
         yield Comparison(column, one, other, difference, p_holm, improvement)
-
-
-# --- variants of one method ---
 
 
 class Ablation(NamedTuple):
@@ -197,9 +183,6 @@ def _change(table: ReturnsTable, column: Column, one: Identity, base: Identity) 
     return Cell(Estimate(ours.value - theirs.value, 0), 0) if ours and theirs else None
 
 
-# --- interquartile means ---
-
-
 def iqm_rows(family: FamilyResults, columns: Sequence[Column]) -> list[Row]:
     """Interquartile means over seeds and tasks of one family."""
     rows = []
@@ -231,9 +214,6 @@ def overview(results: Results) -> tuple[list[Column], list[Row]]:
         seeds = "\N{EN DASH}".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
         rows.append(row_of(members[0][1], cells)._replace(seeds=seeds))
     return columns, rows
-
-
-# --- beside the paper ---
 
 
 class BesidePaper(NamedTuple):

@@ -44,9 +44,6 @@ def estimate_of(values: Collection[float]) -> Estimate | None:
     return mean_estimate(list(values)) if values else None
 
 
-# --- comparing two methods ---
-
-
 class Difference(NamedTuple):
     """Mean of the one minus mean of the other, by Welch's unequal-variances t-test."""
 
@@ -84,9 +81,6 @@ def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     one, other = x[..., :, None, :], y[..., None, :, :]
     return ((one > other) + 0.5 * (one == other)).mean(axis=(-3, -2, -1))
-
-
-# --- aggregates that do not hang on outliers ---
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:

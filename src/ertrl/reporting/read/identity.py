@@ -33,7 +33,7 @@ class Identity:
     @property
     def plain(self) -> bool:
         """Whether it is as its profile has it: the one to compare others with."""
-        return self == Identity(self.method)
+        return not (self.learner or self.settings or self.variant)
 
     @property
     def label(self) -> str:

@@ -99,6 +99,8 @@ class FamilyResults:
     protocols: tuple[str, ...]
     """Protocols that at least one run was evaluated under, in the order of the program."""
     variants: tuple[Variant, ...]
+    normalised: bool = True
+    """Whether returns are on the scale from random (0) to expert (100), or as they were earned."""
 
     @property
     def label(self) -> str:
@@ -111,20 +113,14 @@ class FamilyResults:
         place = {task: i for i, task in enumerate(self.tasks)}
         return {group: np.array([place[t] for t in tasks]) for group, tasks in self.groups.items()}
 
-    def task_returns(
-        self,
-        run: SeedRun,
-        protocol: str,
-        step: int,
-        *,
-        normalised: bool = True,
-    ) -> np.ndarray | None:
+    def scaled(self, returns: np.ndarray) -> np.ndarray:
+        """Returns [task, ...] on the scale of this report."""
+        return normalise(returns, self.references) if self.normalised else returns
+
+    def task_returns(self, run: SeedRun, protocol: str, step: int) -> np.ndarray | None:
         """Mean over repeats per task, NaN where all diverged; None if that was not measured."""
         found = self.measured(run, protocol, "returns", step)
-        if found is None:
-            return None
-        returns = mean_of_measured(found, axis=1)
-        return normalise(returns, self.references) if normalised else returns
+        return None if found is None else self.scaled(mean_of_measured(found, axis=1))
 
     def measured(self, run: SeedRun, protocol: str, name: str, step: int) -> np.ndarray | None:
         """Anything a protocol measured [task, repeat, ...]; None if it did not.
@@ -137,49 +133,29 @@ class FamilyResults:
         return None if values is None else np.asarray(values, np.float64)
 
     def curve(self, run: SeedRun, protocol: str, step: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Normalised return and size of the context, both [task, horizon], as it grows."""
+        """Return and size of the context, both [task, horizon], as it grows."""
         returns = self.measured(run, protocol, "curve_returns", step)
         context = self.measured(run, protocol, "curve_context", step)
         if returns is None or context is None:
             return None
-        means = mean_of_measured(returns, axis=1)
-        return normalise(means, self.references), context.mean(axis=1)
+        return self.scaled(mean_of_measured(returns, axis=1)), context.mean(axis=1)
 
-    def score(
-        self,
-        run: SeedRun,
-        protocol: str,
-        group: str,
-        step: int,
-        *,
-        normalised: bool = True,
-    ) -> float | None:
+    def score(self, run: SeedRun, protocol: str, group: str, step: int) -> float | None:
         """Mean over the tasks of a group; None if that was not measured."""
-        returns = self.task_returns(run, protocol, step, normalised=normalised)
-        if returns is None:
-            return None
-        mean = float(mean_of_measured(returns[self.rows[group]]))
+        returns = self.task_returns(run, protocol, step)
+        mean = np.nan if returns is None else float(mean_of_measured(returns[self.rows[group]]))
         return None if np.isnan(mean) else mean
 
     def scores(
-        self,
-        variant: Variant,
-        protocol: str,
-        group: str,
-        *,
-        step: int | None = None,
-        normalised: bool = True,
+        self, variant: Variant, protocol: str, group: str, step: int | None = None
     ) -> dict[int, float]:
-        """Seed -> score, of the seeds that were measured at the variant's step."""
+        """Seed -> score, of the seeds that were measured at the variant's step, or at another."""
         at = variant.step if step is None else step
-        found = {
-            run.seed: self.score(run, protocol, group, at, normalised=normalised)
-            for run in variant.runs
-        }
+        found = {run.seed: self.score(run, protocol, group, at) for run in variant.runs}
         return {seed: score for seed, score in found.items() if score is not None}
 
     def seeds_by_tasks(self, variant: Variant, protocol: str, group: str) -> np.ndarray:
-        """Normalised returns [seeds, tasks of the group]; empty where nothing was measured.
+        """Returns [seeds, tasks of the group]; empty where nothing was measured.
 
         A task that diverged in all repeats of any run is left out of all, to compare like with
         like.
@@ -191,11 +167,9 @@ class FamilyResults:
         kept = [returns[rows][whole] for returns in found if returns is not None]
         return np.stack(kept) if kept else np.empty((0, len(rows)))
 
-    def anchor(self, name: str, group: str, *, normalised: bool = True) -> float:
+    def anchor(self, name: str, group: str) -> float:
         """Mean return of an anchor over a group, on the scale of the methods."""
-        returns = np.asarray(self.references[name], np.float64)
-        if normalised:
-            returns = normalise(returns, self.references)
+        returns = self.scaled(np.asarray(self.references[name], np.float64))
         return float(returns[self.rows[group]].mean())
 
 

@@ -140,9 +140,6 @@ def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) ->
     )
 
 
-# --- variants ---
-
-
 def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
     sorted_out: dict[str, list[SeedRun]] = {}
     for member in members:
@@ -157,9 +154,6 @@ def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
     groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
     found = identities([group[0].run for group in groups])
     return tuple(Variant(one, tuple(group)) for one, group in zip(found, groups, strict=True))
-
-
-# --- what a reader must know ---
 
 
 def _notes(family: FamilyResults) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """results.json: every number behind the page, per seed and per task, and where it comes from."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,33 +49,33 @@ def _family(family: FamilyResults) -> dict[str, Any]:
     }
 
 
-def _nulls(values: np.ndarray) -> list[float | None]:
-    """NaN, where all repeats of a task diverged, as JSON has it."""
-    return [None if np.isnan(v) else float(v) for v in values]
-
-
 def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any]:
-    measured = {}
-    for protocol in family.protocols:
-        scales = {}
-        for name, normalised in (("normalised", True), ("returns", False)):
-            per_task = family.task_returns(run, protocol, variant.step, normalised=normalised)
-            scales[name] = {
-                "per_task": None if per_task is None else _nulls(per_task),
-                "mean": {
-                    group: family.score(run, protocol, group, variant.step, normalised=normalised)
-                    for group in family.groups
-                },
-            }
-        measured[protocol] = scales
+    scales = {"normalised": family, "returns": replace(family, normalised=False)}
     oracle = family.task_returns(run, "oracle", variant.step)
     probes = run.probes.get(variant.step)
     return {
         "run": run.run.name,
         "seed": run.seed,
-        "protocols": measured,
-        "oracle_normalised_per_task": None if oracle is None else _nulls(oracle),
+        "protocols": {
+            protocol: {
+                name: {
+                    "per_task": _nulls(scaled.task_returns(run, protocol, variant.step)),
+                    "mean": {
+                        group: scaled.score(run, protocol, group, variant.step)
+                        for group in family.groups
+                    },
+                }
+                for name, scaled in scales.items()
+            }
+            for protocol in family.protocols
+        },
+        "oracle_normalised_per_task": _nulls(oracle),
         "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
         "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
         "provenance": run.run.spec["provenance"],
     }
+
+
+def _nulls(values: np.ndarray | None) -> list[float | None] | None:
+    """NaN, where all repeats of a task diverged, as JSON has it."""
+    return None if values is None else [None if np.isnan(v) else float(v) for v in values]

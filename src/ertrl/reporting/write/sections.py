@@ -75,9 +75,6 @@ def _filled(kinds: Kinds, report: FamilyReport | Report, prefix: str) -> Iterato
             yield Section(prefix + name, short, title, f"sections/{name}.html", data)
 
 
-# --- of one family ---
-
-
 def family_sections(report: FamilyReport) -> list[Section]:
     """What there is to show of one family, in reading order."""
     return list(_filled(_FAMILY, report, f"{slug(report.results.label)}-"))
@@ -202,9 +199,6 @@ _FAMILY: Kinds = {
     "paper": ("Paper", "Beside the paper", _paper),
     "data": ("Data", "Behaviour data", _data),
 }
-
-
-# --- of all families and runs ---
 
 
 def overview_section(report: Report) -> list[Section]:

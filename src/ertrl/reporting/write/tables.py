@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from itertools import product
 
 from rich import box
@@ -13,15 +14,8 @@ from ertrl.envs import group_title
 from ertrl.reporting.measure.comparison import Cell, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.read.results import Results
-from ertrl.reporting.write.words import (
-    MISSING,
-    SHORT_TITLES,
-    caption,
-    chance,
-    interval,
-    number,
-    uncertainty,
-)
+from ertrl.reporting.write import words
+from ertrl.reporting.write.words import MISSING, caption, chance, interval, number, uncertainty
 from ertrl.text import markdown_table
 
 GAINS = (
@@ -34,9 +28,6 @@ CSV_COLUMNS = (
     *("family", "variant", "method", "learner", "seed", "step", "group", "protocol"),
     *("normalised_return", "return"),
 )
-
-
-# --- Markdown ---
 
 
 def markdown(table: ReturnsTable) -> str:
@@ -90,8 +81,6 @@ def gains_markdown(found: Gains) -> str:
         text += f"\n{markdown_table(head, rows, 'llrrrr')}\n\n{TRENDS}\n"
     return text
 
-
-# --- LaTeX ---
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -153,27 +142,19 @@ def _latex_cell(cell: Cell) -> str:
     return f"${text}$" + latex_escape(uncertainty(cell))
 
 
-# --- CSV ---
-
-
 def csv_table(results: Results) -> str:
     """Every number of every seed, one line each: the input of any other analysis."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(CSV_COLUMNS)
     for family in results.families:
+        scales = family, replace(family, normalised=False)
         runs = [(v, run) for v in family.variants for run in v.runs]
         for (v, run), group, protocol in product(runs, family.groups, family.protocols):
-            scores = [
-                family.score(run, protocol, group, v.step, normalised=normalised)
-                for normalised in (True, False)
-            ]
+            scores = [scaled.score(run, protocol, group, v.step) for scaled in scales]
             who = [family.label, v.label, v.method, v.learner, run.seed, v.step, group, protocol]
             lines.writerow([*who, *("" if x is None else f"{x:.6f}" for x in scores)])
     return out.getvalue()
-
-
-# --- terminal ---
 
 
 def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
@@ -207,7 +188,7 @@ def _rich_table(returns: ReturnsTable) -> Table:
     for i, column in enumerate(returns.columns):
         if before not in (None, column.group):
             table.add_section()
-        title = Text(SHORT_TITLES.get(column.group, column.group) if before != column.group else "")
+        title = Text(words.short_title(column.group) if before != column.group else "")
         cells = [_rich_cell(row.cells[i]) for row in returns.rows]
         table.add_row(title, Text(column.protocol), *cells)
         before = column.group

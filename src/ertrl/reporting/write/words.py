@@ -4,8 +4,6 @@ from ertrl.reporting.measure.comparison import Cell, Column, ReturnsTable
 from ertrl.reporting.measure.statistics import Estimate
 
 MISSING = "—"
-SHORT_TITLES = {"train": "training", "test-id": "held-out", "test-ood": "OOD"}
-"""Groups where room is scarce."""
 _SCALES = {True: "Normalised return (random 0, expert 100)", False: "Return"}
 
 
@@ -18,6 +16,11 @@ def number(value: float, form: str = ".1f") -> str:
 def interval(low: float | None, high: float | None, form: str = ".1f") -> str:
     """Both ends in brackets, where there are any."""
     return "" if low is None or high is None else f"[{number(low, form)}, {number(high, form)}]"
+
+
+def short_title(group: str) -> str:
+    """What a reader calls a group where room is scarce."""
+    return {"train": "training", "test-id": "held-out", "test-ood": "OOD"}.get(group, group)
 
 
 def minus(text: str) -> str:
@@ -52,7 +55,7 @@ def headline(table: ReturnsTable) -> str:
     """The result in one sentence: the best mean with a given context and with one's own."""
     groups = [column.group for column in table.columns]
     group = "test-id" if "test-id" in groups else groups[0]
-    where = SHORT_TITLES.get(group, group)
+    where = short_title(group)
     clauses = []
     for protocol, manner in (
         ("offline", "with logged data as context"),
