@@ -61,7 +61,7 @@ def _hold_against(panel: Axes, groups: list[str], first: Probed) -> None:
             note_right(panel, raw, "raw context")
     panel.set_title("Checkpoint of the behaviour policy told from z, %")
     panel.set_xticks(range(len(groups)), [group_title(g) for g in groups])
-    panel.set_xlim(-0.55, len(groups) - 0.05)
+    panel.set_xlim(-0.55, len(groups) - 0.45)
 
 
 def _bar(panel: Axes, i: int, place: int, count: int, seeds: np.ndarray, colour: str) -> None:

@@ -27,28 +27,23 @@ def render(report: Report) -> str:
     """The whole page."""
     results, families = report.results, report.families
     seeds = sorted({len(v.runs) for f in results.families for v in f.variants})
-    notes = [*results.notes, *(note for f in families for note in f.material.notes)]
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            report=report,
-            families=[(family, family_sections(family)) for family in families],
-            first=overview_section(report),
-            last=closing_sections(report),
-            seeds=(seeds[0], seeds[-1]),
-            notes=notes,
-            css=_file("page.css"),
-            script=_file("page.js"),
-        )
+    page = _environment().get_template("page.html")
+    return page.render(
+        report=report,
+        families=[(family, family_sections(family)) for family in families],
+        first=overview_section(report),
+        last=closing_sections(report),
+        seeds=(seeds[0], seeds[-1]),
+        notes=[*results.notes, *(note for f in families for note in f.material.notes)],
+        css=_file("page.css"),
+        script=_file("page.js"),
     )
 
 
 def _file(name: str) -> Markup:
     """Our own text, taken as it is."""
-    return Markup(
-        (resources.files("ertrl.reporting.write") / "templates" / name).read_text().strip()
-    )
+    folder = resources.files("ertrl.reporting.write") / "templates"
+    return Markup((folder / name).read_text().strip())
 
 
 @cache
