@@ -80,8 +80,8 @@ def curve(run: Run) -> list[dict[str, float]]:
     """Returns under offline context and the learner's metrics at each evaluation."""
     metrics = {line["step"]: line for line in run.metrics() if line["kind"] == "train"}
     points = []
-    for step in run.evaluation_steps():
-        result = run.evaluation(step)
+    for step in run.evaluations.steps():
+        result = run.evaluations.read(step)
         place = {task: i for i, task in enumerate(result["tasks"])}
         returns = np.array(result["protocols"]["offline"]["returns"])
         point: dict[str, float] = {"update": step}

@@ -25,7 +25,7 @@ def main(runs: list[str]) -> None:
         dataset, agent = run.open_dataset(), api.load_agent(run)
         for repeat in ("first", "second"):
             begun = time.perf_counter()
-            result = evaluate_agent(agent, dataset, step=run.latest_checkpoint(), run=run.name)
+            result = evaluate_agent(agent, dataset, step=run.checkpoints.newest(), run=run.name)
             seconds = time.perf_counter() - begun
             steps = sum(int(np.sum(p["interaction_steps"])) for p in result["protocols"].values())
             row = {"run": run.name, "pass": repeat, "seconds": seconds, "protocol_steps": steps}

@@ -184,12 +184,12 @@ def test_a_full_disk_is_an_error_not_a_traceback(capsys, monkeypatch, tiny_run):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    kept = tiny_run.evaluation_path(40).read_bytes()
+    kept = tiny_run.evaluations.path(40).read_bytes()
     code, _, err = run(capsys, "evaluate", tiny_run.path, "--protocol", "idaq")
     assert code == 1
     assert "No space left" in err
     assert "Traceback" not in err
-    assert tiny_run.evaluation_path(40).read_bytes() == kept
+    assert tiny_run.evaluations.path(40).read_bytes() == kept
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc only")

@@ -76,7 +76,7 @@ def test_damage_to_a_run_is_noticed(tiny_run, tmp_path):
         run = Run(path)
         assert api.verify(path)["files"] >= 1
         run.load(tiny_run.config.updates)
-        run.evaluation(tiny_run.config.updates)
+        run.evaluations.read(tiny_run.config.updates)
 
     detected(tiny_run.path, check, "*0040*", tmp_path, seed=2)
     detected(tiny_run.path, check, "config.json", tmp_path / "config", seed=3)

@@ -14,8 +14,7 @@ from ertrl.evaluation import (
     references,
     summarise,
 )
-from ertrl.evaluation.evaluate import prior
-from ertrl.evaluation.protocols import EvaluationConfig, best_checkpoint, steps_of_checkpoint
+from ertrl.evaluation.protocols import best_checkpoint, steps_of_checkpoint
 from toys import ToyFamily, ToySimulation
 
 
@@ -127,20 +126,6 @@ def test_unknown_protocol(tiny_run, tiny_dataset):
         evaluate_agent(
             api.load_agent(tiny_run), tiny_dataset, step=0, run="x", protocols=("onlin",)
         )
-
-
-def test_the_two_priors(tiny_run, tiny_dataset):
-    from dataclasses import replace
-
-    from ertrl import api
-
-    agent = api.load_agent(tiny_run)
-    assert not prior(agent, tiny_dataset).any()
-    agent.config = replace(agent.config, evaluation=EvaluationConfig(prior="mean"))
-    z0 = prior(agent, tiny_dataset)
-    assert z0.shape == (4,)
-    assert z0.any()
-    assert (np.abs(z0) < 1).all()
 
 
 class Exploding(ToySimulation):

@@ -34,6 +34,7 @@ class Imitator:
     """z is the mean action of the context, and the agent plays z."""
 
     config = SimpleNamespace(sampling=SamplingConfig(context_size=4))
+    z0 = np.zeros(1, np.float32)
 
     def __init__(self):
         self.played = []
@@ -70,8 +71,7 @@ def stub_dataset(goals):
 def play(goals, seed=0, **config):
     agent = Imitator()
     settings = EvaluationConfig(**{"episodes": 12, "prior_episodes": 1, "repeats": 1} | config)
-    z0 = np.zeros(1, np.float32)
-    trial = Trial("idaq", agent, GoalFamily(goals), stub_dataset(goals), settings, z0, seed)
+    trial = Trial("idaq", agent, GoalFamily(goals), stub_dataset(goals), settings, seed)
     idaq(trial)
     return trial.result(), np.stack(agent.played[::HORIZON])
 
@@ -134,9 +134,7 @@ def test_a_diverged_episode_is_never_context():
 
     family.simulate = broken
     settings = EvaluationConfig(repeats=1)
-    trial = Trial(
-        "idaq", Imitator(), family, stub_dataset([0.2, 0.2]), settings, np.zeros(1, np.float32), 0
-    )
+    trial = Trial("idaq", Imitator(), family, stub_dataset([0.2, 0.2]), settings, 0)
     idaq(trial)
     assert trial.buffer.count[1] == 0
     assert np.isnan(trial.result().returns[1]).all()

@@ -43,8 +43,8 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
         run_jobs([Job("j", ("train", str(run.path)), log)])
     assert stopped.value.exit_code == 143
     assert "the state is saved" in log.read_text()
-    assert 0 < run.latest_checkpoint() < 100_000
-    assert run.metrics()[-1]["step"] == run.latest_checkpoint()
+    assert 0 < run.checkpoints.newest() < 100_000
+    assert run.metrics()[-1]["step"] == run.checkpoints.newest()
 
 
 def works(*names: str) -> list[processes._Work]:

@@ -27,7 +27,7 @@ def data(tmp_path_factory):
 )
 def test_adapts_to_held_out_tasks(method, online, data, tmp_path):
     run = api.train(method, data, seed=3, out=tmp_path, progress="none")
-    scores = summarise(run.evaluation())
+    scores = summarise(run.evaluations.read())
     assert scores["offline/train"] > 85
     assert scores["offline/test-id"] > 85
     assert scores["online/test-id"] > online
@@ -49,7 +49,7 @@ def test_brac_reaches_at_least_what_the_data_has(data, tmp_path):
         out=tmp_path,
         progress="none",
     )
-    result = run.evaluation()
+    result = run.evaluations.read()
     returns = np.array(result["protocols"]["offline"]["returns"])
     place = {task: i for i, task in enumerate(result["tasks"])}
     for group in ("train", "test-id"):

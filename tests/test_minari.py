@@ -220,7 +220,7 @@ def test_logs_without_a_simulator_train_and_adapt(tmp_path, capsys):
     }
     run = api.train("focal", data, settings=settings, out=tmp_path / "runs", progress="none")
     assert run.config.method.encoder.next_observation, "what differs between tasks is not known"
-    assert run.checkpoint_steps() == [20]
+    assert run.checkpoints.steps() == [20]
     agent = api.load_agent(run)
     adapted = agent.adapt(data.task(1).transitions(np.arange(20))._asdict())
     assert np.abs(adapted.act(np.zeros(3))).max() <= 1

@@ -95,7 +95,7 @@ def test_shares_of_variance():
 
 def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     result = api.probe(tiny_run, settings=SMALL)
-    assert result == store.read_json(tiny_run.probes_path(40), "ertrl-probes")
+    assert result == store.read_json(tiny_run.probes.path(40), "ertrl-probes")
     kinds = {(e["context"], e["target"], e["model"]) for e in result["regression"]}
     assert kinds == {
         (c, "parameters", m)

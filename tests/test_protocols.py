@@ -29,6 +29,8 @@ every_protocol = pytest.mark.parametrize("name", PAPER_PROTOCOLS)
 class StubAgent:
     """z counts a context's transitions by origin; its actions' second number is their sum."""
 
+    z0 = np.zeros(4, np.float32)
+
     def __init__(self, events):
         self.events = events
 
@@ -79,7 +81,6 @@ def play(name, lengths, horizon=20, seed=0, **config):
         family,
         stub_dataset(lengths),
         EvaluationConfig(**config),
-        np.zeros(4, np.float32),
         seed,
     )
     PAPER_PROTOCOLS[name](trial)
@@ -251,9 +252,8 @@ def point_robot():
     def evaluate(name, chosen, seed=0):
         some = {task: tasks[task] for task in chosen}
         dataset = SimpleNamespace(tasks=some, task=some.__getitem__, dims=Dims(2, 2))
-        z0 = np.zeros(LATENT, np.float32)
         config = EvaluationConfig(repeats=2)
-        trial = Trial(name, agent, family, dataset, config, z0, seed)
+        trial = Trial(name, agent, family, dataset, config, seed)
         PAPER_PROTOCOLS[name](trial)
         return trial.result()
 
@@ -297,7 +297,6 @@ def test_a_diverged_simulation_costs_its_own_row_only(name):
         family,
         stub_dataset({4: 5, 6: 5}),
         EvaluationConfig(repeats=1),
-        np.zeros(4, np.float32),
         0,
     )
     PAPER_PROTOCOLS[name](trial)

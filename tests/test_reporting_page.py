@@ -345,7 +345,7 @@ def test_a_dataset_that_has_moved_is_taken_from_its_new_place(tmp_path, tiny_run
 
 def test_the_replay_is_the_evaluation(tiny_run, tiny_dataset):
     """The pictures show the very episodes that the tables count."""
-    stored = tiny_run.evaluation()["protocols"]
+    stored = tiny_run.evaluations.read()["protocols"]
     agent = agent_of(tiny_run, tiny_run.config.updates)
     for protocol in ("offline", "online", "non-prior"):
         seen = adaptation(agent, tiny_dataset, protocol)

@@ -37,7 +37,7 @@ def test_runs_on_logs_have_nothing_to_report(tmp_path):
     [
         ({"dataset": "bbbbbbbbbb"}, "dataset differ .aaaaaaaaaa and bbbbbbbbbb"),
         ({"settings": {"evaluation": {"episodes": 4}}}, "evaluation settings differ .in episodes"),
-        ({"settings": {"evaluation": {"prior": "mean"}}}, "evaluation settings differ .in prior"),
+        ({"settings": {"evaluation": {"repeats": 3}}}, "evaluation settings differ .in repeats"),
         (
             {"groups": {"train": [0, 1, 2], "test-id": [3, 4, 5], "test-ood": [6, 7]}},
             "split of tasks into groups differ .in test-id, train",

@@ -50,7 +50,7 @@ def test_seeds_in_one_program_are_the_runs_they_would_be_alone(alone, tiny_datas
         assert_same_weights(one, other)
         for a, b in zip(one.metrics(), other.metrics(), strict=True):
             assert (a["kind"], a["step"], a.keys()) == (b["kind"], b["step"], b.keys())
-        assert other.evaluation_steps() == one.evaluation_steps()
+        assert other.evaluations.steps() == one.evaluations.steps()
         assert other.verify() > 0
     assert not np.allclose(
         jax.tree.leaves(together[0].load()[0])[0], jax.tree.leaves(together[1].load()[0])[0]
@@ -99,7 +99,7 @@ def test_the_command_trains_all_seeds(tiny_dataset, tmp_path, capsys):
     value = json.loads(capsys.readouterr().out)
     runs = [Run(path) for path in value["runs"]]
     assert [run.config.seed for run in runs] == [4, 5]
-    assert all(run.latest_checkpoint() == 20 for run in runs)
+    assert all(run.checkpoints.newest() == 20 for run in runs)
     assert value["scores"][0].keys() == value["scores"][1].keys()
     # As in the README: whatever training left beside the runs, `runs/*` takes it.
     beside = [str(p) for p in tmp_path.iterdir()]

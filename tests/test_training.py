@@ -16,10 +16,12 @@ import pytest
 
 from conftest import tiny_config
 from ertrl import api
+from ertrl.data import Sampler
 from ertrl.errors import ConfigError, CorruptFileError, RunError, TrainingDiverged
 from ertrl.learners.td3bc import Td3bc
 from ertrl.training import Run, open_runs, train_run
-from toys import write_dataset
+from ertrl.training.update import init, make_chunk, run_key
+from toys import assert_trees_equal, write_dataset
 
 ENVIRONMENT = {**os.environ, "NPROC": "1"}
 
@@ -27,7 +29,7 @@ ENVIRONMENT = {**os.environ, "NPROC": "1"}
 def digest(run: Run) -> str:
     """What the final weights and the log amount to."""
     final = run.path / "checkpoints" / f"{run.config.updates:08d}.json"
-    return json.loads(final.read_text())["weights_sha256"], run.metrics(), run.evaluation()
+    return json.loads(final.read_text())["weights_sha256"], run.metrics(), run.evaluations.read()
 
 
 def start(run: Run) -> subprocess.Popen:
@@ -65,7 +67,7 @@ def test_killed_and_resumed_is_bit_identical(tiny_dataset, tmp_path, uninterrupt
                     train_run(run, tiny_dataset, "none")
             time.sleep(delay)
             process.kill()
-    assert 0 < run.latest_checkpoint() < 400
+    assert 0 < run.checkpoints.newest() < 400
     assert digest(train_run(run, tiny_dataset, "none")) == uninterrupted
 
 
@@ -83,10 +85,10 @@ def test_a_run_killed_while_it_evaluates_is_saved_and_evaluates_on_resume(
         patch.setattr(loop, "evaluate_agent", killed)
         with pytest.raises(KeyboardInterrupt):
             train_run(run, tiny_dataset, "none")
-    assert run.latest_checkpoint() == run.config.evaluate_every == 200
-    assert not run.evaluation_steps()
+    assert run.checkpoints.newest() == run.config.evaluate_every == 200
+    assert not run.evaluations.steps()
     train_run(run, tiny_dataset, "none")
-    assert run.evaluation_steps() == [200, 400]
+    assert run.evaluations.steps() == [200, 400]
     assert digest(run) == uninterrupted
 
 
@@ -99,20 +101,21 @@ def test_sigterm_saves_and_exits_cleanly(tiny_dataset, tmp_path, uninterrupted):
     assert process.returncode == 143
     assert "the state is saved" in errors
     assert "Traceback" not in errors
-    stopped_at = run.latest_checkpoint()
+    stopped_at = run.checkpoints.newest()
     assert 60 <= stopped_at < 400
     train_run(run, tiny_dataset, "none")
     assert digest(run) == uninterrupted
 
 
 @pytest.mark.parametrize("learner", ["td3bc", "brac"])
-def test_results_do_not_depend_on_updates_per_call(tiny_dataset, tmp_path, learner):
-    states = []
-    for size in (10, 20):
-        config = tiny_config("focal", learner, updates_per_call=size)
-        run = api.start(config, tiny_dataset, out=tmp_path, progress="none")
-        states.append(digest(run)[0])
-    assert states[0] == states[1]
+def test_results_do_not_depend_on_updates_per_call(tiny_dataset, learner):
+    config, key = tiny_config("focal", learner), run_key(0)
+    sampler = Sampler(tiny_dataset, config.sampling, config.learner.extra_batches, seed=0)
+    chunk, start = make_chunk(config), init(config, tiny_dataset.dims)
+    once, _ = chunk(start, sampler.batches(0, 8), key)
+    halfway, _ = chunk(start, sampler.batches(0, 4), key)
+    twice, _ = chunk(halfway, sampler.batches(4, 4), key)
+    assert_trees_equal(once, twice)
 
 
 def test_the_same_configuration_is_the_same_run(tiny_dataset, tiny_run):
@@ -131,11 +134,11 @@ def test_nan_stops_the_run_with_step_and_loss_named(tiny_dataset, tmp_path, monk
         metrics = {**step.metrics, "critic_loss": step.metrics["critic_loss"] * bad}
         return step._replace(metrics=metrics)
 
-    run = Run.create(tmp_path, tiny_dataset, tiny_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, tiny_config("focal"), "test")
     monkeypatch.setattr(Td3bc, "update", poisoned)
     with pytest.raises(TrainingDiverged, match=r"critic_loss became nan at update 27.*update 20"):
         train_run(run, tiny_dataset, "none")
-    assert run.checkpoint_steps() == [20], "what was good is kept, nothing bad is added"
+    assert run.checkpoints.steps() == [20], "what was good is kept, nothing bad is added"
 
 
 def test_nan_in_the_data_stops_the_run(tiny_dataset, tmp_path):
@@ -182,9 +185,9 @@ def test_impossible_schedules_are_refused(tiny_dataset, tmp_path, changes, messa
 
 
 def test_evaluations_are_reused_and_reproducible(tiny_run):
-    first = tiny_run.evaluation()
+    first = tiny_run.evaluations.read()
     assert api.evaluate(tiny_run) == first
-    tiny_run.evaluation_path(40).unlink()
+    tiny_run.evaluations.path(40).unlink()
     again = api.evaluate(tiny_run, ("offline", "online", "non-prior"))
     assert again == first
 
@@ -228,11 +231,11 @@ def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path, mon
         spoilt = jax.tree.map(lambda w: w + bad, step.state.target_actor)
         return step._replace(state=step.state._replace(target_actor=spoilt))
 
-    run = Run.create(tmp_path, tiny_dataset, tiny_config(), "test")
+    run = Run.create(tmp_path, tiny_dataset, tiny_config("focal"), "test")
     monkeypatch.setattr(Td3bc, "update", poisoned)
     with pytest.raises(TrainingDiverged, match=r"target_actor.* is not finite after update 20"):
         train_run(run, tiny_dataset, "none")
-    assert run.checkpoint_steps() == []
+    assert run.checkpoints.steps() == []
 
 
 @pytest.mark.parametrize("damage", [lambda p: p.unlink(), lambda p: p.write_text("x{")])
@@ -249,8 +252,8 @@ def test_a_renamed_run_and_foreign_files_do_no_harm(tiny_run, tmp_path):
     copy = Run(shutil.copytree(tiny_run.path, tmp_path / "best"))
     (copy.path / "checkpoints" / "00000020 copy.json").write_text("{}")
     assert copy.name == tiny_run.name
-    assert copy.checkpoint_steps() == tiny_run.checkpoint_steps()
-    assert api.evaluate(copy) == tiny_run.evaluation()
+    assert copy.checkpoints.steps() == tiny_run.checkpoints.steps()
+    assert api.evaluate(copy) == tiny_run.evaluations.read()
 
 
 def test_a_method_that_cannot_start_leaves_no_run(tiny_dataset, tmp_path):
@@ -263,7 +266,7 @@ def test_a_method_that_cannot_start_leaves_no_run(tiny_dataset, tmp_path):
 
 
 def test_the_seed_may_be_a_setting_but_not_twice(tiny_dataset, tmp_path, monkeypatch):
-    monkeypatch.setattr(api, "start", lambda method, learner, config, *_, **__: config.seed)
+    monkeypatch.setattr(api, "start", lambda config, *_, **__: config.seed)
     train = partial(api.train, "focal", tiny_dataset)
     assert (train(), train(seed=3), train(settings={"seed": 5})) == (0, 3, 5)
     assert train(seed=5, settings={"seed": 5}) == 5
@@ -290,11 +293,11 @@ def test_a_run_trained_further_is_one_that_was_as_long_from_the_start(
     ):
         np.testing.assert_array_equal(one, other)
     assert longer.metrics() == once.metrics()
-    assert longer.evaluation_steps() == once.evaluation_steps() == [40, 80]
+    assert longer.evaluations.steps() == once.evaluations.steps() == [40, 80]
     for step in (40, 80):
-        one, other = longer.evaluation(step), once.evaluation(step)
+        one, other = longer.evaluations.read(step), once.evaluations.read(step)
         assert one["protocols"] == other["protocols"]
     assert api.resume(short, updates=80, progress="none").path == longer.path
-    assert Run(short).latest_checkpoint() == 40, "the short one stays as it is"
+    assert Run(short).checkpoints.newest() == 40, "the short one stays as it is"
     with pytest.raises(ConfigError, match=r"has 40 updates.*not for 20"):
         api.resume(short, updates=20, progress="none")

@@ -16,7 +16,7 @@ from ertrl.envs import Family, make_family
 from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
-from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.profiles import (
     DEFAULT_VARIANT,
     collect_config,
@@ -164,9 +164,9 @@ def evaluate(
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
-    step = run.latest_checkpoint() if step is None else step
-    if step in run.evaluation_steps():
-        known = run.evaluation(step)
+    step = run.checkpoints.newest() if step is None else step
+    if step in run.evaluations.steps():
+        known = run.evaluations.read(step)
         if set(protocols) <= known["protocols"].keys() and "oracle" in known:
             return known
     dataset, agent = run.open_dataset(data), load_agent(run, step)
@@ -188,15 +188,15 @@ def probe(
     from ertrl.evaluation import probes  # scikit-learn takes a second
 
     run = Run.of(run)
-    step = run.latest_checkpoint() if step is None else step
+    step = run.checkpoints.newest() if step is None else step
     settings = settings or probes.ProbeSettings()
-    if step in run.probe_steps():
-        known = run.probes(step)
+    if step in run.probes.steps():
+        known = run.probes.read(step)
         if known["settings"] == to_json(settings):
             return known
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
-    store.write_json(run.probes_path(step), result)
+    store.write_json(run.probes.path(step), result)
     return result
 
 
@@ -214,7 +214,7 @@ def render(
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
     adapted = agent.adapt(logged.transitions(rows)._asdict())
     clips = []
-    for label, z in (("before", prior(agent, dataset)), ("after", adapted.z)):
+    for label, z in (("before", agent.z0), ("after", adapted.z)):
         act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
         clip = film.render_rollout(family, task, act, width=480, height=360)
         clips.append((film.caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))

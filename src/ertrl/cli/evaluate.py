@@ -36,11 +36,12 @@ def run(
 
     settings = None
     if probes:
+        from ertrl.config import check
         from ertrl.evaluation.probes import ProbeSettings
 
         most = ProbeSettings().projected
         settings = ProbeSettings(probe_transitions, projected=min(most, probe_transitions))
-        settings.validate()
+        check(settings)
     chosen = (*protocol, "idaq") if adapt == "idaq" else protocol
     opened = open_runs(runs)
     values = []

@@ -148,7 +148,7 @@ def _scores(run: Any) -> dict[str, float]:
     """Of the last evaluation; a dataset of logs has no simulator to measure returns in."""
     from ertrl.evaluation import summarise
 
-    return summarise(run.evaluation()) if run.evaluation_steps() else {}
+    return summarise(run.evaluations.read()) if run.evaluations.steps() else {}
 
 
 def _title(scores: dict[str, float]) -> str:

@@ -49,7 +49,8 @@ class Agent:
     ):
         """`config` is that of the run; see `ertrl.load_agent` for the short way."""
         self.config, self.dims = config, dims
-        self.latent_dim: int = config.method.latent_dim
+        self.z0 = np.zeros(config.method.latent_dim, np.float32)
+        """What it believes before it has seen anything."""
         self._method_state, self._learner_state = method_state, learner_state
         programs = _programs(config.method, config.learner)
         self._encode, self._act, self._explore = programs

@@ -1,22 +1,8 @@
 """Contexts: drawn from logged data, or growing row by row."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from ertrl import rng
-from ertrl.data import Dataset
 from ertrl.types import Context, Dims, Episodes, Transitions
-
-
-def logged_contexts(dataset: Dataset, tasks: Sequence[int], size: int, seed: int) -> Context:
-    """One i.i.d. context of each task's logged transitions."""
-    contexts = []
-    for task in tasks:
-        data = dataset.task(task)
-        draw = rng.generator(seed, "prior", task)
-        contexts.append(data.transitions(draw.integers(len(data.steps), size=size)))
-    return Context.of(np.stack(field) for field in zip(*contexts, strict=True))
 
 
 class ContextBuffer:

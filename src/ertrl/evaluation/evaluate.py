@@ -10,19 +10,12 @@ from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
-from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle, training_codes
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
 
 EVALUATION_SEED = 20_250
 """Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
 PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq}
 """All protocols by name; the paper's are evaluated unless others are asked for."""
-
-
-def prior(agent: Agent, dataset: Dataset) -> np.ndarray:
-    """z0: what the agent believes before it has seen anything."""
-    if agent.config.evaluation.prior == "zero":
-        return np.zeros(agent.latent_dim, np.float32)
-    return training_codes(agent, dataset, EVALUATION_SEED).mean(axis=0)
 
 
 def evaluate_agent(
@@ -42,11 +35,10 @@ def evaluate_agent(
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
     family = dataset.make_family()
     config = agent.config.evaluation
-    z0 = prior(agent, dataset)
     measured = {}
 
     def trial_of(name: str) -> Trial:
-        return Trial(name, agent, family, dataset, config, z0, EVALUATION_SEED)
+        return Trial(name, agent, family, dataset, config, EVALUATION_SEED)
 
     for name in protocols:
         trial = trial_of(name)

@@ -8,7 +8,9 @@ ends with the representation that scored best. Half of the evaluation goes into 
 
 import numpy as np
 
-from ertrl.evaluation.protocols import Trial, training_codes
+from ertrl import rng
+from ertrl.evaluation.protocols import Trial
+from ertrl.types import Context
 
 CANDIDATES = 5
 """Training tasks looked at per exploration episode; the one least like those tried is taken."""
@@ -20,7 +22,7 @@ protocols have. The evaluation records how many steps it took."""
 def idaq(trial: Trial) -> None:
     """Contexts from the agent's best own episodes, starting with training tasks' z."""
     trial.prolong(EPISODES)
-    known = training_codes(trial.agent, trial.dataset, trial.seed)
+    known = _training_codes(trial)
     exploration = trial.budget // 2
     n = len(trial.rows)
     tried: list[list[int]] = [[] for _ in range(n)]
@@ -43,6 +45,17 @@ def idaq(trial: Trial) -> None:
         trial.buffer.add_episodes(episodes, better)
         best[better], best_z[better] = returns[better], used[better]
         behind_best[better] = behind[better]
+
+
+def _training_codes(trial: Trial) -> np.ndarray:
+    """The z of each training task, from one i.i.d. context of its logged data: [task, Z]."""
+    contexts = []
+    for task in trial.dataset.group("train"):
+        data = trial.dataset.task(task)
+        draw = rng.generator(trial.seed, "prior", task)
+        size = trial.agent.config.sampling.context_size
+        contexts.append(data.transitions(draw.integers(len(data.steps), size=size)))
+    return trial.agent.encode(Context.of(np.stack(x) for x in zip(*contexts, strict=True)))
 
 
 def _least_like(known: np.ndarray, tried: list[int], draw: np.random.Generator) -> int:

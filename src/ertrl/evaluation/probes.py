@@ -9,9 +9,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
@@ -24,9 +25,8 @@ from sklearn.svm import SVR
 from threadpoolctl import threadpool_limits
 
 from ertrl import rng
-from ertrl.config import to_json
+from ertrl.config import check, to_json
 from ertrl.data import Dataset
-from ertrl.errors import ConfigError
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.protocols import steps_of_checkpoint
@@ -47,27 +47,16 @@ ENCODED_AT_ONCE = 64_000
 class ProbeSettings:
     """How much data the probes take."""
 
-    transitions: int = 1000
+    transitions: Annotated[int, Ge(5)] = 1000
     """Single transitions per task for the regression, as in the paper; a fifth of them tests."""
-    contexts: int = 100
+    contexts: Annotated[int, Ge(5)] = 100
     """Contexts per task for the regression on whole contexts, of the size used in training."""
-    leak_contexts: int = 10
+    leak_contexts: Annotated[int, Ge(2)] = 10
     """Contexts per task, checkpoint and half of its episodes for the leak."""
-    leak_checkpoints: int = 10
+    leak_checkpoints: Annotated[int, Ge(2)] = 10
     """Behaviour policies to tell apart, evenly from first to last; neighbours hardly differ."""
-    projected: int = 128
+    projected: Annotated[int, Ge(8)] = 128
     """Single transitions per task in the projection (the paper: 256; t-SNE takes its time)."""
-
-    def validate(self) -> None:
-        """Too few would leave nothing to test on."""
-        least = {"transitions": 5, "contexts": 5, "projected": 8}
-        least |= {"leak_contexts": 2, "leak_checkpoints": 2}
-        for name, number in least.items():
-            if getattr(self, name) < number:
-                raise ConfigError(
-                    f"{name} must be at least {number}, got {getattr(self, name)}: probes need "
-                    "something to learn from and something to be tested on"
-                )
 
 
 def probe_agent(
@@ -75,7 +64,7 @@ def probe_agent(
 ) -> dict[str, Any]:
     """Run all probes; the result is plain JSON."""
     settings = settings or ProbeSettings()
-    settings.validate()
+    check(settings)
     # Several threads make sums in another order, and small problems slower.
     with threadpool_limits(1):
         return {

@@ -20,7 +20,7 @@ A simulation that diverges ends its row, whose results are NaN; the other rows g
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
@@ -31,7 +31,7 @@ from ertrl.config import Count
 from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, rollout
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.context import ContextBuffer, logged_contexts
+from ertrl.evaluation.context import ContextBuffer
 from ertrl.types import Episodes
 
 _fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
@@ -47,8 +47,6 @@ class EvaluationConfig:
     """Online and non-prior protocols infer z for the first time after this many horizons."""
     repeats: Count = 2
     """Independent repeats per task."""
-    prior: Literal["zero", "mean"] = "zero"
-    """z0 before anything is known: the zero vector or the mean z of the training tasks."""
 
 
 class ProtocolResult(NamedTuple):
@@ -67,12 +65,6 @@ class ProtocolResult(NamedTuple):
     """[task, repeat, Z]: what the reported episode ran on."""
 
 
-def training_codes(agent: Agent, dataset: Dataset, seed: int) -> np.ndarray:
-    """The z of each training task, from one context of its logged data: [task, Z]."""
-    size = agent.config.sampling.context_size
-    return agent.encode(logged_contexts(dataset, dataset.group("train"), size, seed))
-
-
 class Trial:
     """The state that all protocols share: one row per (task, repeat)."""
 
@@ -83,7 +75,6 @@ class Trial:
         family: Family,
         dataset: Dataset,
         config: EvaluationConfig,
-        z0: np.ndarray,
         seed: int,
     ):
         """All tasks of the dataset."""
@@ -92,7 +83,7 @@ class Trial:
         self.parameters = np.stack([dataset.task(task).parameters for task, _ in self.rows])
         self.inference_after = config.prior_episodes * family.horizon
         self.buffer = ContextBuffer(len(self.rows), config.episodes * family.horizon, dataset.dims)
-        self.z = np.tile(z0, (len(self.rows), 1))
+        self.z = np.tile(agent.z0, (len(self.rows), 1))
         self.steps = np.zeros(len(self.rows), int)
         self.explored = np.zeros(len(self.rows), int)
         self.failed = np.zeros(len(self.rows), bool)

@@ -57,7 +57,7 @@ def look(run: Run) -> Snapshot:
 def _speed(run: Run, step: int) -> float | None:
     """Updates per second since the older of the two checkpoints that are kept."""
     try:
-        first = run.checkpoint_steps()[0]
+        first = run.checkpoints.steps()[0]
         since = (run.path / "checkpoints" / f"{first:08d}.json").stat().st_mtime
         elapsed = run.metrics_path.stat().st_mtime - since
     except (IndexError, FileNotFoundError):

@@ -18,21 +18,20 @@ def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
             f"{run.name} has {run.config.updates} updates; to train it further, ask for more than "
             f"that, not for {updates}"
         )
-    config, spec = replace(run.config, updates=updates), run.spec
-    state, log_bytes = run.load()
-    origin = spec["profile"], spec.get("variant", "")
+    config = replace(run.config, updates=updates)
+    origin = run.spec["profile"], run.spec.get("variant", "")
     longer = Run.create(run.path.parent, dataset, config, *origin)
+    state, log_bytes = run.load()
     with store.exclusive(longer.path):
-        if longer.checkpoint_steps():
+        if longer.checkpoints.steps():
             return longer  # it has begun before
         logged = store.read_bytes(run.metrics_path)[:log_bytes]
         store.write_bytes(longer.metrics_path, logged)
-        for step in run.evaluation_steps():
-            store.write_json(
-                longer.evaluation_path(step), {**run.evaluation(step), "run": longer.name}
-            )
-        for step in run.probe_steps():
-            store.write_json(longer.probes_path(step), {**run.probes(step), "run": longer.name})
+        own = {"run": longer.name}
+        for step in run.evaluations.steps():
+            store.write_json(longer.evaluations.path(step), run.evaluations.read(step) | own)
+        for step in run.probes.steps():
+            store.write_json(longer.probes.path(step), run.probes.read(step) | own)
         log = MetricsLog(longer, log_bytes)
         longer.save(state, log)  # last: from now on it is as far
         log.close()

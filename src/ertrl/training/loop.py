@@ -74,7 +74,7 @@ class _Trainee:
     def __init__(self, run: Run, dataset: Dataset, sinks: Sequence[SinkName]):
         config = run.config
         self.run, self._dataset = run, dataset
-        self.state, log_bytes = run.load() if run.checkpoint_steps() else (run.fresh(), 0)
+        self.state, log_bytes = run.load() if run.checkpoints.steps() else (run.fresh(), 0)
         self.step = int(self.state.step)
         self._sinks = [SINKS[name](run, self.step) for name in sinks]
         self.log = MetricsLog(run, log_bytes)
@@ -198,7 +198,7 @@ def _check_finite(metrics: dict[str, np.ndarray], step: int, run: Run) -> None:
     ]
     if bad:
         offset, name = min(bad)
-        kept = run.checkpoint_steps()
+        kept = run.checkpoints.steps()
         raise TrainingDiverged(
             f"{run.name}: {name} became {metrics[name][offset]} at update {step + offset + 1}. "
             f"The last good checkpoint is at update {kept[-1] if kept else 0}. A smaller learning "

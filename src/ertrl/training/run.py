@@ -33,6 +33,39 @@ from ertrl.types import Dims
 KEPT_CHECKPOINTS = 2
 
 
+class Records:
+    """Sealed files of a run, one per number of updates."""
+
+    def __init__(self, run: "Run", folder: str, what: str, remedy: str):
+        """`what` they are, and how one gets the first of them."""
+        self._run, self._what, self._remedy = run, what, remedy
+        self.folder = run.path / folder
+
+    def steps(self) -> list[int]:
+        """Numbers of updates, in order; whatever else lies in the folder is not ours."""
+        files = self.folder.glob("*.json")
+        return sorted(int(p.stem) for p in files if re.fullmatch(r"\d{8}", p.stem))
+
+    def newest(self) -> int:
+        """The largest number of updates."""
+        if not (steps := self.steps()):
+            raise RunError(f"{self._run.path} has no {self._what} yet; {self._remedy}")
+        return steps[-1]
+
+    def path(self, step: int) -> Path:
+        """Where the file after so many updates lives."""
+        return self.folder / f"{step:08d}.json"
+
+    def read(self, step: int | None = None) -> dict[str, Any]:
+        """A file, by default the newest: this run's at this step, not one put in its place."""
+        path = self.path(self.newest() if step is None else step)
+        content = store.read_json(path, f"ertrl-{self._what}")
+        found, expected = (content["run"], content["step"]), (self._run.name, int(path.stem))
+        if found != expected:
+            raise CorruptFileError(f"{path} belongs to (run, step) {found}, not to {expected}")
+        return content
+
+
 class Run:
     """A run directory."""
 
@@ -50,6 +83,10 @@ class Run:
         blank = TrainConfig(get_method(self.spec["method"])(), get_learner(self.spec["learner"])())
         self.config = replace_from_json(blank, self.spec["config"])
         self.method, self.learner = self.config.method, self.config.learner
+        evaluate = f"run `ertrl evaluate {self.path}"
+        self.checkpoints = Records(self, "checkpoints", "checkpoint", "train it first")
+        self.evaluations = Records(self, "evaluations", "evaluation", f"{evaluate}`")
+        self.probes = Records(self, "probes", "probes", f"{evaluate} --probes`")
 
     @classmethod
     def of(cls, run: "str | Path | Run") -> "Run":
@@ -67,7 +104,7 @@ class Run:
         root: str | Path,
         dataset: Dataset,
         config: TrainConfig,
-        profile: str,
+        profile: str = "custom",
         variant: str = "",
     ) -> "Run":
         """Open the run of this configuration, making its directory if it is new.
@@ -120,23 +157,12 @@ class Run:
 
     # --- checkpoints ---
 
-    def checkpoint_steps(self) -> list[int]:
-        """Updates at which a complete checkpoint exists, oldest first."""
-        return _steps(self.path / "checkpoints")
-
-    def latest_checkpoint(self) -> int:
-        """The newest checkpoint's number of updates."""
-        steps = self.checkpoint_steps()
-        if not steps:
-            raise RunError(f"{self.path} has no checkpoint yet; train it first")
-        return steps[-1]
-
     def save(self, state: TrainState, log: "MetricsLog") -> None:
         """Write a checkpoint, then drop old ones. It counts from its description on."""
         step, metrics_bytes = int(state.step), log.flush()
         blob = store.tree_to_bytes(state)
-        stem = self.path / "checkpoints" / f"{step:08d}"
-        store.write_bytes(stem.with_suffix(".safetensors"), blob)
+        path = self.checkpoints.path(step)
+        store.write_bytes(path.with_suffix(".safetensors"), blob)
         description = {
             "kind": "ertrl-checkpoint",
             "step": step,
@@ -145,10 +171,10 @@ class Run:
             "metrics_bytes": metrics_bytes,
             "metrics_sha256": store.sha256(store.read_bytes(self.metrics_path)[:metrics_bytes]),
         }
-        store.write_json(stem.with_suffix(".json"), description)
-        for old in self.checkpoint_steps()[:-KEPT_CHECKPOINTS]:
+        store.write_json(path, description)
+        for old in map(self.checkpoints.path, self.checkpoints.steps()[:-KEPT_CHECKPOINTS]):
             for suffix in (".json", ".safetensors"):
-                (self.path / "checkpoints" / f"{old:08d}{suffix}").unlink(missing_ok=True)
+                old.with_suffix(suffix).unlink(missing_ok=True)
 
     def fresh(self) -> TrainState:
         """The state before the first update."""
@@ -156,24 +182,20 @@ class Run:
 
     def load(self, step: int | None = None) -> tuple[TrainState, int]:
         """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
-        step = self.latest_checkpoint() if step is None else step
-        if step not in self.checkpoint_steps():
-            raise RunError(
-                f"{self.path} has checkpoints at updates {self.checkpoint_steps()}, not at {step}"
-            )
-        stem = self.path / "checkpoints" / f"{step:08d}"
-        description = self._read_own(stem.with_suffix(".json"), "ertrl-checkpoint")
-        weights = stem.with_suffix(".safetensors")
+        step = self.checkpoints.newest() if step is None else step
+        known = self.checkpoints.steps()
+        if step not in known:
+            raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
+        description = self.checkpoints.read(step)
+        weights = self.checkpoints.path(step).with_suffix(".safetensors")
         blob = store.read_bytes(weights)
         if store.sha256(blob) != description["weights_sha256"]:
             raise CorruptFileError(
                 f"{weights} is damaged: its SHA-256 differs from the recorded one"
             )
         length = description["metrics_bytes"]
-        if (
-            store.sha256(store.read_bytes(self.metrics_path)[:length])
-            != description["metrics_sha256"]
-        ):
+        logged = store.read_bytes(self.metrics_path)[:length]
+        if store.sha256(logged) != description["metrics_sha256"]:
             raise CorruptFileError(
                 f"{self.metrics_path} is damaged: its first {length} bytes are not those that were "
                 "logged up to this checkpoint"
@@ -182,14 +204,9 @@ class Run:
 
     def verify(self) -> int:
         """Check every file but the log's newest lines; returns how many files are whole."""
-        for step in self.checkpoint_steps():
-            self.load(step)
-        for step in self.evaluation_steps():
-            self.evaluation(step)
-        for step in self.probe_steps():
-            self.probes(step)
-        measured = len(self.evaluation_steps()) + len(self.probe_steps())
-        return 1 + 2 * len(self.checkpoint_steps()) + measured
+        saved = [self.load(step) for step in self.checkpoints.steps()]
+        measured = [r.read(step) for r in (self.evaluations, self.probes) for step in r.steps()]
+        return 1 + 2 * len(saved) + len(measured)
 
     def agent(self, state: TrainState) -> Agent:
         """The agent that a state of this run makes."""
@@ -210,51 +227,15 @@ class Run:
             return []
         return [json.loads(line) for line in lines]
 
-    def evaluation_steps(self) -> list[int]:
-        """Updates at which an evaluation exists, oldest first."""
-        return _steps(self.path / "evaluations")
-
-    def evaluation(self, step: int | None = None) -> dict[str, Any]:
-        """An evaluation, the newest by default."""
-        steps = self.evaluation_steps()
-        if not steps:
-            raise RunError(f"{self.path} has no evaluation yet; run `ertrl evaluate {self.path}`")
-        path = self.evaluation_path(steps[-1] if step is None else step)
-        return self._read_own(path, "ertrl-evaluation")
-
     def add_evaluation(self, result: dict[str, Any]) -> dict[str, Any]:
         """Keep an evaluation, together with the protocols that others measured at this step."""
-        path = self.evaluation_path(result["step"])
+        path = self.evaluations.path(result["step"])
         with store.exclusive(path.parent, wait=True):
             if path.exists():
-                known = self._read_own(path, "ertrl-evaluation")
+                known = self.evaluations.read(result["step"])
                 result = {**result, "protocols": {**known["protocols"], **result["protocols"]}}
             store.write_json(path, result)
         return result
-
-    def probe_steps(self) -> list[int]:
-        """Updates at which the representation was probed, oldest first."""
-        return _steps(self.path / "probes")
-
-    def probes(self, step: int) -> dict[str, Any]:
-        """What the probes found after so many updates."""
-        return self._read_own(self.probes_path(step), "ertrl-probes")
-
-    def probes_path(self, step: int) -> Path:
-        """Where the probes after `step` updates live."""
-        return self.path / "probes" / f"{step:08d}.json"
-
-    def _read_own(self, path: Path, kind: str) -> dict[str, Any]:
-        """A sealed file of this run at this step, not one that was put in its place."""
-        content = store.read_json(path, kind)
-        found, expected = (content["run"], content["step"]), (self.name, int(path.stem))
-        if found != expected:
-            raise CorruptFileError(f"{path} belongs to (run, step) {found}, not to {expected}")
-        return content
-
-    def evaluation_path(self, step: int) -> Path:
-        """Where the evaluation after `step` updates lives."""
-        return self.path / "evaluations" / f"{step:08d}.json"
 
 
 Runs = str | Path | Run | Sequence[str | Path | Run]
@@ -276,11 +257,6 @@ def open_runs(runs: Runs) -> list[Run]:
     if not opened:
         raise RunError("there is no run to look at; make one with `ertrl train`")
     return list(opened.values())
-
-
-def _steps(folder: Path) -> list[int]:
-    """Numbers of our own files; whatever else lies there is not ours."""
-    return sorted(int(p.stem) for p in folder.glob("*.json") if re.fullmatch(r"\d{8}", p.stem))
 
 
 class MetricsLog:

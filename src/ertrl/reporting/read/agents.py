@@ -14,7 +14,7 @@ from ertrl.api import load_agent
 from ertrl.data import Dataset
 from ertrl.envs import Family
 from ertrl.evaluation import PROTOCOLS, Agent
-from ertrl.evaluation.evaluate import EVALUATION_SEED, prior
+from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.protocols import Trial
 from ertrl.reporting.read.results import FamilyResults, SeedRun
 from ertrl.training import Run
@@ -26,7 +26,7 @@ LATENT_CONTEXTS = 6
 
 def agent_of(run: Run, step: int) -> Agent:
     """The agent after so many updates, or of the newest checkpoint where that one is gone."""
-    return load_agent(run, step if step in run.checkpoint_steps() else None)
+    return load_agent(run, step if step in run.checkpoints.steps() else None)
 
 
 def position_slice(family: Family) -> slice | None:
@@ -100,8 +100,7 @@ def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
     if where is None:
         raise ValueError(f"{family.name} observes no position in the plane")
     config = agent.config.evaluation
-    z0 = prior(agent, dataset)
-    trial = WatchedTrial(protocol, agent, family, dataset, config, z0, EVALUATION_SEED)
+    trial = WatchedTrial(protocol, agent, family, dataset, config, EVALUATION_SEED)
     PROTOCOLS[protocol](trial)
     # Episodes of these families never end early: every row takes part in every episode.
     first, last = trial.watched[0], trial.watched[-1]

@@ -113,7 +113,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
         material.goals = np.broadcast_to(goal, (len(parameters), 2))
     for variant in family.variants:
         for run in variant.runs:
-            if run.run.checkpoint_steps():
+            if run.run.checkpoints.steps():
                 seen = watch(run, variant.step, dataset, family)
                 material.watched.setdefault(variant.identity, []).append(seen)
             else:

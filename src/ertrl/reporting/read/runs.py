@@ -30,8 +30,8 @@ def read_runs(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
     opened = open_runs(runs)
     families: dict[str, list[SeedRun]] = {}
     for run in opened:
-        evaluations = {step: run.evaluation(step) for step in run.evaluation_steps()}
-        probes = {step: run.probes(step) for step in run.probe_steps()}
+        evaluations = {step: run.evaluations.read(step) for step in run.evaluations.steps()}
+        probes = {step: run.probes.read(step) for step in run.probes.steps()}
         families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
     results = _placed(
         _family(name, style, part)
