@@ -175,6 +175,10 @@ def again(out: Path, **changes):
 def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):
     with pytest.raises(DataError, match=r"steps is 60 there and 80 here.*remove that folder"):
         again(stopped, steps=80)
+    with pytest.MonkeyPatch.context() as newer:
+        newer.setattr("ertrl.collection.savepoints.FORMAT", 3)
+        with pytest.raises(DataError, match="format is 2 there and 3 here"):
+            again(stopped)
     with pytest.raises(DataError, match="family is 'point-robot' there"):
         api.collect("point-robot-wind", stopped, config=SMALL["point-robot"], progress="none")
     again(stopped)

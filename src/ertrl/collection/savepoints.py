@@ -31,7 +31,8 @@ from ertrl.config import to_json
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
 
-KIND = "ertrl-savepoint-2"
+KIND = "ertrl-savepoint"
+FORMAT = 2
 
 PORTION_BYTES = 2**27
 """Written and read at once, unless a single array is larger; memory holds about three copies."""
@@ -93,6 +94,7 @@ class Savepoints:
     def __init__(self, folder: Path, identity: dict[str, Any]):
         """Sweep the folder; refuse one that collects something else."""
         self.folder = folder
+        identity = {"format": FORMAT, **identity}
         saved = {f"{block:08d}" for block in self._blocks()}
         for file in self.folder.iterdir():
             undescribed = file.stem.isdecimal() and file.stem not in saved
