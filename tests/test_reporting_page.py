@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
+import ertrl.reporting
 from ertrl import store
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
@@ -93,6 +95,15 @@ def sketched(monkeypatch):
 
 def table_of(runs):
     return returns_table(read_runs(runs).families[0])
+
+
+def test_a_number_goes_through_the_rooms_in_order():
+    rooms = ["read", "measure", "draw", "write"]
+    home = Path(ertrl.reporting.__file__).parent
+    for i, room in enumerate(rooms):
+        for file in (home / room).glob("*.py"):
+            used = set(re.findall(r"ertrl\.reporting\.(\w+)", file.read_text()))
+            assert used <= {*rooms[: i + 1]}, file
 
 
 # --- the folder ---
