@@ -1,7 +1,5 @@
 """CSRO, UNICORN, OfflinePEARL and ER-TRL's switches: equations, gradients, who hears of what."""
 
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +14,6 @@ from ertrl.errors import ConfigError
 from ertrl.methods import get_method
 from ertrl.methods.encoder import EncoderConfig, GaussianEncoder
 from ertrl.methods.moments import Moments
-from ertrl.training.update import init, make_chunk, run_key
 from ertrl.types import Context, Dims
 from toys import (
     DIMS,
@@ -24,7 +21,6 @@ from toys import (
     SAMPLING,
     assert_follows,
     assert_trees_equal,
-    batches,
     double,
     method_program,
     one_batch,
@@ -331,23 +327,6 @@ def test_training_conditions_on_the_sample_that_the_encoder_is_updated_for():
     np.testing.assert_array_equal(z, config.draw(state, context, key))
     assert trees_differ(z, config.draw(state, context, other))
     assert trees_differ(z, config.encode(state, context))
-
-
-@pytest.mark.parametrize("learner", ["td3bc", "brac"])
-def test_only_offline_pearl_hears_the_critic(learner):
-    """A whole meta-training step: the critic's slope moves this encoder and no other."""
-
-    @cache
-    def moved(method):
-        config = small_config(method, learner)
-        state, other = (random_state(lambda key: init(config, DIMS), seed=seed) for seed in (0, 1))
-        other = state._replace(learner=other.learner)
-        chunk, data = make_chunk(config), batches(1, config, learner)
-        one, two = (chunk(s, data, run_key(0))[0].method for s in (state, other))
-        return trees_differ(one, two)
-
-    assert moved("offline-pearl")
-    assert not moved("focal")
 
 
 # --- ER-TRL's switches ---
