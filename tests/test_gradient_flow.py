@@ -16,7 +16,7 @@ import reference as ref
 from ertrl.data import Sampler
 from ertrl.data.sampler import SamplingConfig
 from ertrl.learners import LearnerStep, get_learner
-from ertrl.methods import get_method
+from ertrl.methods import gan, get_method
 from ertrl.methods.focal import FocalState
 from ertrl.training.config import TrainConfig
 from ertrl.training.update import TrainState, init, run_key, update
@@ -313,7 +313,7 @@ def test_generated_actions_vary_with_the_noise_alone():
     config = small_config("er-trl", "td3bc").method
     generator = random_state(config.init, DIMS).gan.generator.net
     s, z = np.zeros((1, 50, 3), np.float32), np.zeros((1, LATENT), np.float32)
-    generate = jax.jit(lambda key: config.gan.generate(generator, s, z, key))
+    generate = jax.jit(lambda key: gan.generate(generator, s, z, config.gan.noise(s, key)))
     first, again, second = (generate(jax.random.key(k)) for k in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, second)

@@ -16,7 +16,7 @@ from ertrl.config import Amount, Count
 from ertrl.errors import ConfigError
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import DmlConfig, MeanEncoder, metric_loss, spread
-from ertrl.methods.gan import Gan, GanState
+from ertrl.methods.gan import Gan, GanState, generate
 from ertrl.nets import MLP, Trained
 from ertrl.types import Dims, TaskBatch
 
@@ -86,10 +86,12 @@ class ErTrl(Method):
     ) -> Float[Array, ""]:
         """L_MI: minus the entropy of generated actions."""
         if self.entropy == "pooled":
-            return losses.mutual_information(self.gan.generate(generator, s, z, key), self.ridge)
+            fake = generate(generator, s, z, self.gan.noise(s, key))
+            return losses.mutual_information(fake, self.ridge)
         m = self.draws_per_state
         states = s[:, : max(s.shape[1] // m, 1)]
-        fake = self.gan.generate(generator, jnp.repeat(states, m, axis=1), z, key)
+        rows = jnp.repeat(states, m, axis=1)
+        fake = generate(generator, rows, z, self.gan.noise(rows, key))
         per_state = fake.reshape(*states.shape[:2], m, fake.shape[-1])
         return -losses.entropy_per_state(per_state, self.ridge).mean()
 

@@ -16,6 +16,16 @@ from ertrl.nets import MLP, Trained, over_batch
 from ertrl.types import Dims, Metrics, Transitions
 
 
+def generate(
+    generator: MLP,
+    s: Float[Array, "T B O"],
+    z: Float[Array, "T Z"],
+    noise: Float[Array, "T B E"],
+) -> Float[Array, "T B A"]:
+    """a_fake = G(s, z, eps), Eq. (generate)."""
+    return jnp.tanh(generator(s, over_batch(z, s), noise))
+
+
 class GanState(NamedTuple):
     """Everything that must survive a crash."""
 
@@ -46,12 +56,9 @@ class Gan:
         discriminator = MLP(inputs + dims.action, self.discriminator_hidden, 1, key_d)
         return GanState(Trained.of(generator), Trained.of(discriminator))
 
-    def generate(
-        self, generator: MLP, s: Float[Array, "T B O"], z: Float[Array, "T Z"], key: PRNGKeyArray
-    ) -> Float[Array, "T B A"]:
-        """a_fake = G(s, z, eps), Eq. (generate)."""
-        noise = jax.random.normal(key, (*s.shape[:-1], self.noise_dim))
-        return jnp.tanh(generator(s, over_batch(z, s), noise))
+    def noise(self, s: Float[Array, "T B O"], key: PRNGKeyArray) -> Float[Array, "T B E"]:
+        """Eps, a draw for each state."""
+        return jax.random.normal(key, (*s.shape[:-1], self.noise_dim))
 
     def train(
         self, state: GanState, rl: Transitions, z: Float[Array, "T Z"], key: PRNGKeyArray
@@ -69,7 +76,8 @@ class Gan:
     ) -> tuple[GanState, Metrics]:
         """A discriminator step, then a generator step on the same fakes. z is a constant here."""
         s, real, zs = rl.observation, rl.action, over_batch(z, rl.observation)
-        fake = self.generate(state.generator.net, s, z, key)
+        noise = self.noise(s, key)
+        fake = generate(state.generator.net, s, z, noise)
 
         def d_loss(discriminator: MLP):
             # Real and fake side by side: one product instead of two.
@@ -86,7 +94,7 @@ class Gan:
         discriminator, metrics = state.discriminator.minimise(d_loss, self.learning_rate)
 
         def g_loss(generator: MLP):
-            fake = self.generate(generator, s, z, key)
+            fake = generate(generator, s, z, noise)  # compiled, it is computed once
             loss = losses.generator_loss(discriminator.net(fake, s, zs))
             return loss, metrics | {"generator_loss": loss}
 
