@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import reference as ref
 from ertrl.envs import make_family
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent
-from ertrl.evaluation.context import ContextBuffer
-from ertrl.evaluation.protocols import EvaluationConfig, Trial
+from ertrl.evaluation.protocols import ContextBuffer, EvaluationConfig, Trial
 from ertrl.types import Dims, Transitions
 from toys import DIMS, LATENT, ToyFamily, random_state, small_config
 

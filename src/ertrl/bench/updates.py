@@ -3,6 +3,7 @@
 import resource
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -41,25 +42,17 @@ def _product_flops(jaxpr: jax_core.Jaxpr) -> float:
     for equation in jaxpr.eqns:
         if equation.primitive.name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
-            left, out = _shape(equation.invars[0]), _shape(equation.outvars[0])
+            arrays: list[Any] = [v.aval for v in (equation.invars[0], equation.outvars[0])]
+            left, out = (array.shape for array in arrays)
             total += 2.0 * np.prod(out) * np.prod([left[axis] for axis in contracted])
             continue
         parameters = jax.tree.leaves(list(equation.params.values()))
-        flops = [_product_flops(j) for p in parameters if (j := _jaxpr(p)) is not None]
+        parts = [getattr(p, "jaxpr", p) for p in parameters]  # with its constants, or without
+        flops = [_product_flops(p) for p in parts if isinstance(p, jax_core.Jaxpr)]
         times = equation.params.get("length", 1) if equation.primitive.name == "scan" else 1
         # Of the branches of a conditional only one runs: credit the cheapest.
         total += min(flops) if equation.primitive.name == "cond" else times * sum(flops)
     return total
-
-
-def _shape(variable: Any) -> tuple[int, ...]:
-    return variable.aval.shape
-
-
-def _jaxpr(parameter: Any) -> jax_core.Jaxpr | None:
-    if isinstance(parameter, jax_core.ClosedJaxpr):
-        return parameter.jaxpr
-    return parameter if isinstance(parameter, jax_core.Jaxpr) else None
 
 
 def random_batch(config, dims: Dims, extra_batches: int) -> TaskBatch:
@@ -89,14 +82,11 @@ def _memory(compiled: Any) -> int:
     return m.temp_size_in_bytes + m.argument_size_in_bytes + m.output_size_in_bytes
 
 
-def _timed(call, seconds: float) -> list[float]:
-    """At least three of them."""
-    times: list[float] = []
-    while sum(times) < seconds or len(times) < 3:
-        begun = time.perf_counter()
-        jax.block_until_ready(call())
-        times.append(time.perf_counter() - begun)
-    return times
+def _timed(call: Callable[[], Any]) -> float:
+    """Seconds until its result is there."""
+    begun = time.perf_counter()
+    jax.block_until_ready(call())
+    return time.perf_counter() - begun
 
 
 def peak_program():
@@ -127,10 +117,7 @@ def update_speed(
         config = train_config(profile, family, name)
         state = init(config, dims)
         batch = random_batch(config, dims, config.learner.extra_batches)
-
-        def step(state, batch, config=config):
-            return update(config, state, batch, run_key(0))
-
+        step = partial(update, config, key=run_key(0))
         flops = product_flops(step, state, batch)
         begun = time.perf_counter()
         compiled = jax.jit(step).lower(state, batch).compile()
@@ -139,8 +126,8 @@ def update_speed(
         updates, peaks = [], []
         # In turns, so that both meet the same neighbours on a shared machine.
         while sum(updates) < seconds:
-            peaks += _timed(peak_call, 0.0)
-            updates += _timed(lambda c=compiled, s=state, b=batch: c(s, b), 0.0)
+            peaks += [_timed(peak_call) for _ in range(3)]
+            updates += [_timed(partial(compiled, state, batch)) for _ in range(3)]
         rate, peak = flops / np.median(updates), peak_flops / np.median(peaks)
         results[name] = {
             "learner": config.learner.name,
