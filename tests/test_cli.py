@@ -104,7 +104,11 @@ def test_both_spellings_of_an_option_choose_the_learner(
     capsys, tiny_dataset, tiny_run, monkeypatch
 ):
     chosen = []
-    start = lambda method, learner, *_, **__: chosen.append((method, learner)) or tiny_run  # noqa: E731
+
+    def start(config, *_, **__):
+        chosen.append((config.method.name, config.learner.name))
+        return tiny_run
+
     monkeypatch.setattr(api, "start", start)
     for option in ("--use-learner", "--use_learner"):
         words = ["train", "focal", "--data", tiny_dataset.path, option, "brac", "--json"]
