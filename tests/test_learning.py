@@ -21,17 +21,26 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("method", "online"),
-    # Nothing in OfflinePEARL counters the shift of context, and on this family it shows.
-    [("er-trl", 55), ("focal", 55), ("csro", 50), ("unicorn", 50), ("offline-pearl", 0)],
+    ("method", "online", "out_of_distribution"),
+    [
+        ("er-trl", 55, -100),
+        ("focal", 55, -100),
+        ("csro", 50, -100),
+        ("unicorn", 50, -100),
+        # Nothing in OfflinePEARL counters the shift of context, and on this family it shows.
+        ("offline-pearl", 0, -100),
+        # What it infers from its own episodes holds for goals far away, too.
+        ("bayes-linear", 60, 30),
+    ],
 )
-def test_adapts_to_held_out_tasks(method, online, data, tmp_path):
+def test_adapts_to_held_out_tasks(method, online, out_of_distribution, data, tmp_path):
     once = {"evaluate_every": 6000}  # only at the end: it is the last evaluation that counts
     run = api.train(method, data, seed=3, settings=once, out=tmp_path, progress="none")
     scores = summarise(run.evaluations.read())
     assert scores["offline/train"] > 85
     assert scores["offline/test-id"] > 85
     assert scores["online/test-id"] > online
+    assert scores["online/test-ood"] > out_of_distribution
     # What one policy for all tasks could reach at best: it infers the task, clearly.
     held_out = [data.task(t) for t in data.group("test-id")]
     logged = np.mean([t.returns.mean() for t in held_out])

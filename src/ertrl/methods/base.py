@@ -24,6 +24,8 @@ class Method(ABC):
     """The metric that `update` drives down; a test sees it fall and the encoder move."""
     hears_critic: ClassVar[bool] = False
     """Whether `update` uses z_gradient. A test holds a method to what it declares here."""
+    always_sees_next_state: ClassVar[bool] = False
+    """Whether z depends on next states even if `encoder.next_observation` is off."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     """Context encoder."""

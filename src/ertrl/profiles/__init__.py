@@ -103,11 +103,9 @@ def train_config(
     for layer in _layers(profile, family, variant):
         parts = {
             **layer.get("train", {}),
-            "method": {
-                "encoder": layer.get("encoder", {}),
-                **layer.get("methods", {}).get(method, {}),
-            },
+            "method": {"encoder": layer.get("encoder", {})},
             "learner": layer.get("learners", {}).get(learner, {}),
         }
         config = replace_from_json(config, parts)
+        config = replace_from_json(config, {"method": layer.get("methods", {}).get(method, {})})
     return config

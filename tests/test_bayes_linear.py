@@ -1,0 +1,137 @@
+"""Bayes-linear: the closed form against least squares, and contexts that try to break it."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import reference as ref
+from ertrl.methods.bayes_linear import BayesLinear, columns, scaled
+from ertrl.methods.encoder import EncoderConfig
+from ertrl.methods.regression import solve_positive
+from ertrl.types import Context, Dims, TaskBatch
+
+DIMS = Dims(observation=3, action=2)
+KINDS = {"reward": False, "dynamics": True}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def method(kind, **settings):
+    encoder = EncoderConfig(latent_dim=4, hidden=(16,), next_observation=KINDS[kind])
+    return BayesLinear(encoder=encoder, **settings)
+
+
+def context(*shape, seed=0, scale=1.0):
+    draw = np.random.default_rng(seed)
+    s, a, s2 = (draw.normal(size=(*shape, n)) for n in (3, 2, 3))
+    arrays = s, np.tanh(a), scale * draw.normal(size=shape), s2
+    return Context.of([x.astype(np.float32) for x in arrays])
+
+
+@cache
+def trained(kind, **settings):
+    """Settings and a state whose features have left their start near zero."""
+    config = method(kind, **settings)
+    state = config.init(DIMS, jax.random.key(0))
+    update = jax.jit(config.update)
+    for i in range(30):
+        batch = TaskBatch(np.arange(5), context(5, 2, 20, seed=i), None, None)  # ty: ignore
+        state, _ = update(state, batch, None, jax.random.key(i))
+    return config, state
+
+
+def by_least_squares(config, state, one):
+    """The posterior's mean in NumPy, in double precision: ridge regression on augmented rows."""
+    seen = state.seen
+    spread = np.sqrt(np.asarray(seen.variance, float))
+    rows = (np.asarray(columns(one), float) - seen.mean) / spread
+    targets = 4 if config.encoder.next_observation else 1
+    out = ref.mlp(state.features.net.net, rows[:, :-targets]).reshape(len(rows), targets, 5)
+    phi, rest = np.tanh(out[..., :4]), rows[:, -targets:] - out[..., 4]
+    a = np.concatenate([phi.reshape(-1, 4), config.noise * np.eye(4)])
+    b = np.concatenate([rest.reshape(-1), np.zeros(4)])
+    return np.linalg.lstsq(a, b, rcond=None)[0]
+
+
+@kinds
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_z_is_the_solution_of_regularised_least_squares(kind, noise):
+    config, state = trained(kind, noise=noise, clip=100.0)
+    one = context(3, 40, seed=9, scale=3.0)
+    z = config.encode(state, one)
+    for i in range(3):
+        expected = by_least_squares(config, state, Context(*(x[i] for x in one)))
+        np.testing.assert_allclose(z[i], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 10, 20])
+def test_elimination_solves_as_scipy_does_and_so_do_its_gradients(size):
+    rows = jax.random.normal(jax.random.key(size), (3, 2, 60, size))
+    a = jnp.einsum("...mi,...mj->...ij", rows, rows) + jnp.eye(size)
+    b = jax.random.normal(jax.random.key(1), (3, 2, size))
+
+    def plain(a, b):
+        return jnp.linalg.solve(a, b[..., None])[..., 0]
+
+    np.testing.assert_allclose(solve_positive(a, b), plain(a, b), rtol=1e-3, atol=1e-5)
+    ours, theirs = (
+        jax.grad(lambda a, b, f=f: jnp.sin(f(a, b)).sum(), argnums=(0, 1))(a, b)
+        for f in (solve_positive, plain)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-5)
+
+
+@kinds
+def test_the_loss_is_the_error_on_the_other_context(kind):
+    config, state = trained(kind)
+    batch = TaskBatch(np.arange(5), context(5, 2, 20, seed=99), None, None)  # ty: ignore
+    _, metrics = config.update(state, batch, None, jax.random.key(0))  # ty: ignore
+    seen = state.seen.with_rows(columns(batch.context))
+    state = state._replace(seen=seen)
+    targets = 4 if KINDS[kind] else 1
+    rows = (np.asarray(columns(batch.context), float) - seen.mean) / np.sqrt(seen.variance)
+    out = ref.mlp(state.features.net.net, rows[..., :-targets]).reshape(5, 2, 20, targets, 5)
+    z = np.asarray(config.encode(state, batch.context))[:, ::-1]  # each predicts the other
+    predicted = out[..., 4] + np.einsum("tchmz,tcz->tchm", np.tanh(out[..., :4]), z)
+    error = np.square(rows[..., -targets:] - predicted).mean()
+    np.testing.assert_allclose(metrics["prediction_error"], error, rtol=1e-3)
+
+
+@kinds
+def test_odd_contexts_have_a_finite_bounded_code(kind):
+    config, state = trained(kind)
+    one = context(1, 1)
+    again = Context(*(np.repeat(x, 500, axis=1) for x in one))
+    constant = context(1, 50)._replace(reward=np.full((1, 50), 7, np.float32))
+    huge = Context(*(x * 1e6 for x in context(1, 50)))._replace(mask=np.ones((1, 50), np.float32))
+    for odd in (one, again, constant, huge):
+        z = np.asarray(config.encode(state, odd))
+        assert np.isfinite(z).all()
+        assert (np.abs(z) <= config.clip).all()
+
+
+@kinds
+def test_nothing_known_is_the_prior_and_more_moves_z_away_from_it(kind):
+    config, state = trained(kind)
+    known = context(1, 200, scale=3.0)
+    sizes = []
+    for rows in (0, 1, 200):
+        mask = (np.arange(200) < rows).astype(np.float32)[None]
+        sizes.append(float(np.linalg.norm(config.encode(state, known._replace(mask=mask)))))
+    assert sizes[0] == 0
+    assert sizes[0] < sizes[1]
+
+
+def test_who_visited_what_says_nothing_if_the_outcome_is_as_expected():
+    """Rewards that the baseline explains leave z at the prior, wherever they were collected."""
+    config, state = trained("reward")
+    for seed in range(3):
+        one = context(1, 50, seed=seed)
+        rows = scaled(state.seen, one)
+        _, rest = state.features.net(rows)
+        spread = np.sqrt(np.asarray(state.seen.variance))[-1]
+        explained = one._replace(reward=one.reward - np.asarray(rest) * spread)
+        np.testing.assert_allclose(config.encode(state, explained), 0, atol=1e-4)
