@@ -148,7 +148,7 @@ def test_a_method_is_a_short_file_that_says_where_it_comes_from(method):
 @every_method
 @every_learner
 def test_configurations_survive_json(method, learner):
-    config = small_config(method, learner, learning_rate=1e-5, meta_batch=3, prior="mean", seed=9)
+    config = small_config(method, learner, learning_rate=1e-5, meta_batch=3, repeats=5, seed=9)
     blank = TrainConfig(method=get_method(method)(), learner=get_learner(learner)())
     assert config != blank
     assert replace_from_json(blank, to_json(config)) == config
