@@ -135,7 +135,7 @@ def test_correlation_agrees_with_scipy_and_needs_three_points():
     x, y = [0.1, 0.2, 0.5, 0.9], [1.0, 3.0, 2.0, 6.0]
     found = stats.pearson(x, y)
     expected = scipy_stats.pearsonr(x, y)
-    assert (found.r, found.p, found.n) == pytest.approx((expected.statistic, expected.pvalue, 4))
+    assert found == pytest.approx((expected.statistic, expected.pvalue))
     assert stats.pearson([0.1, 0.2], [1.0, 2.0]) is None
     assert stats.pearson([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]) is None
 
@@ -246,7 +246,7 @@ def test_the_papers_numbers_stand_beside_ours_where_it_has_them(tmp_path):
     family = read_runs(two_by_three(tmp_path, family="cheetah-vel")).families[0]
     rows = comparison.beside_paper(family, returns_table(family))
     assert len(rows) == 2 * 6  # two methods; the paper has no held-out tasks
-    assert rows[0].theirs.mean == 96.36
+    assert rows[0].theirs[0] == 96.36
     assert rows[0].difference == pytest.approx(91.0 - 96.36)
 
 

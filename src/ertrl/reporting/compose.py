@@ -52,7 +52,6 @@ def report(
 
 
 def compose(runs: Runs, data: str | Path | Sequence[str | Path] | None = None) -> Report:
-    """Read, measure and draw."""
     folders = [data] if isinstance(data, (str, Path)) else list(data or [])
     results = read_runs(runs, folders)
     materials = read_material(results, folders)

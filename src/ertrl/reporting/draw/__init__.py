@@ -15,8 +15,6 @@ from ertrl.reporting.read.results import FamilyResults
 
 
 class Picture(NamedTuple):
-    """A figure and its place."""
-
     name: str
     """File name without extension."""
     figure: Figure
@@ -51,23 +49,17 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
 
 def _of_agents(family: FamilyResults, material: Material) -> dict[str, Figure]:
     """Figures of the first seed of each variant that has a checkpoint."""
-    label = {v.identity: v.label for v in family.variants}
+    first = {one.label: seeds[0] for one, seeds in material.watched.items()}
+    moving = {label: watched.adapted for label, watched in first.items() if watched.adapted}
     made = {}
-    moving = {
-        label[one]: seeds[0].adapted
-        for one, seeds in material.watched.items()
-        if all(seed.adapted for seed in seeds)
-    }
     if moving:
         made["paths"] = planes.paths(family, material, moving)
-    if material.watched:
-        firsts = {label[one]: seeds[0] for one, seeds in material.watched.items()}
-        made["latent"] = planes.latent_space(family, material.axis, firsts)
+    if first:
+        made["latent"] = planes.latent_space(family, material.axis, first)
     return made
 
 
 def draw_gains(found: Gains | None) -> dict[str, Picture]:
-    """Figures over all families."""
     made = {}
     with house_style():
         if found and len({p.family for p in found.with_distance}) > 1:

@@ -50,7 +50,6 @@ def probe_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
 
 
 def _hold_against(panel: Axes, groups: list[str], first: Probed) -> None:
-    """Chance, and what the raw context tells."""
     chance = 100 * first.seeds[0]["leak"]["chance"]
     panel.axhline(chance, color=MUTED, linewidth=0.8)
     note_right(panel, chance, "chance")
@@ -114,5 +113,6 @@ def _trend(panel: Axes, places: list[float], gains: list[float]) -> str:
     slope, start = np.polyfit(places, gains, 1)
     ends = np.array([min(places), max(places)])
     panel.plot(ends, start + slope * ends, color=INK, linewidth=0.8, linestyle="--")
-    r = f"{found.r:.2f}".replace("-", "\N{MINUS SIGN}")
-    return f"\nr = {r}, p {'< 0.001' if found.p < 0.001 else f'= {found.p:.3f}'}"
+    r, p = found
+    told = f"{r:.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"\nr = {told}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"

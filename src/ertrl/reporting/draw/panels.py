@@ -78,12 +78,10 @@ def note_right(axes: Axes, level: float, word: str, **style: Any) -> None:
 
 
 def handle(label: str, **style: Any) -> Line2D:
-    """A line of a legend."""
     return Line2D([], [], label=label, **style)
 
 
 def group_handles(family: FamilyResults) -> list[Line2D]:
-    """The markers of the groups."""
     return [
         handle(group_title(g).lower(), color=MUTED, linestyle="", marker=GROUP_MARKERS.get(g, "o"))
         for g in family.groups
@@ -91,7 +89,6 @@ def group_handles(family: FamilyResults) -> list[Line2D]:
 
 
 def variant_handles(family: FamilyResults) -> list[Line2D]:
-    """The colours and markers of the variants."""
     return [
         handle(v.label, color=colour_of(v.place), marker=marker_of(v.place))
         for v in family.variants
@@ -131,7 +128,6 @@ class TaskColours:
     """Colours along the task axis; neither end is as dark or as light as a page."""
 
     def __init__(self, axis: TaskAxis):
-        """Spread the colours over all values."""
         self.axis = axis
         turbo = ListedColormap(matplotlib.colormaps["turbo"](np.linspace(0.08, 0.92, 256)))
         self.map = matplotlib.colormaps["hsv"] if axis.circular else turbo
@@ -139,11 +135,9 @@ class TaskColours:
         self.scale = Normalize(low, max(axis.values.max(), low + 1e-9))
 
     def of(self, row: int) -> tuple[float, float, float, float]:
-        """The colour of the task in this row."""
         return self.map(float(self.scale(self.axis.values[row])))
 
     def bar(self, figure: Figure, panels: np.ndarray, shrink: float) -> None:
-        """What the colours mean, beside the panels."""
         shown = ScalarMappable(self.scale, self.map)
         beside = panels.ravel().tolist()
         bar = figure.colorbar(shown, ax=beside, shrink=shrink, aspect=29, pad=0.02)

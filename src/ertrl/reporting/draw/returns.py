@@ -15,7 +15,6 @@ from ertrl.reporting.draw import panels
 from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WASH, colour_of, new_figure
 from ertrl.reporting.draw.panels import BAND_SEEDS, handle, legend_above, limits, number_axes
 from ertrl.reporting.measure import statistics
-from ertrl.reporting.measure.statistics import Estimate
 from ertrl.reporting.read.dataset import TaskAxis
 from ertrl.reporting.read.results import FamilyResults
 
@@ -92,9 +91,9 @@ def context_shift(family: FamilyResults) -> Figure:
                     continue
                 shown.append(np.array(seeds))
                 x = place + (i - (len(protocols) - 1) / 2) * width
-                estimate = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
+                top = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
                 if not crowded:
-                    _number(panel, x, seeds, estimate)
+                    _number(panel, x, *top)
         names = [] if crowded else [v.label for v in family.variants]
         panel.set_xticks(range(len(names)), names)
         panel.tick_params(axis="x", length=0)
@@ -120,7 +119,8 @@ def _swatch(protocol: str) -> Patch:
 
 def _bar(
     panel: Axes, x: float, seeds: list[float], width: float, colour: str, protocol: str
-) -> Estimate:
+) -> tuple[float, float]:
+    """Returns the mean, and the end of everything that is drawn of it."""
     opacity, hatch = FILLS.get(protocol, (0.4, None))
     estimate = statistics.mean_estimate(seeds)
     place = (x, estimate.value, 0.9 * width)
@@ -129,20 +129,18 @@ def _bar(
     if hatch:
         panel.bar(*place, fill=False, edgecolor=colour, hatch=hatch, linewidth=0.8)
     panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.6, markeredgewidth=0)
-    if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
-        panel.vlines(x, estimate.low, estimate.high, color=INK, linewidth=1.0)
-    return estimate
-
-
-def _number(panel: Axes, x: float, seeds: list[float], estimate: Estimate) -> None:
-    """The mean, beyond everything that is drawn of it."""
     ends = [*seeds, estimate.value]
     if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
+        panel.vlines(x, estimate.low, estimate.high, color=INK, linewidth=1.0)
         ends += [estimate.low, estimate.high]
-    upwards = estimate.value >= 0
+    return estimate.value, max(ends) if estimate.value >= 0 else min(ends)
+
+
+def _number(panel: Axes, x: float, mean: float, end: float) -> None:
+    upwards = mean >= 0
     panel.annotate(
-        f"{estimate.value:.0f}".replace("-", "\N{MINUS SIGN}"),
-        (x, max(ends) if upwards else min(ends)),
+        f"{mean:.0f}".replace("-", "\N{MINUS SIGN}"),
+        (x, end),
         xytext=(0, 3 if upwards else -3),
         textcoords="offset points",
         ha="center",

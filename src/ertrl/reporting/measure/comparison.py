@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 from ertrl.reporting.measure import statistics
 from ertrl.reporting.measure.statistics import Difference, Estimate
 from ertrl.reporting.read.identity import Identity
-from ertrl.reporting.read.paper import Published, published
+from ertrl.reporting.read.paper import published
 from ertrl.reporting.read.results import ANCHORS, FamilyResults, Results, Variant
 
 SIGNIFICANT = 0.05
 
 
 class Column(NamedTuple):
-    """What a column measures."""
-
     group: str
     protocol: str
 
@@ -40,7 +38,6 @@ class Row(NamedTuple):
 
 
 def row_of(variant: Variant, cells: Sequence[Any]) -> Row:
-    """A variant's row."""
     return Row(variant.identity, variant.label, variant.place, str(len(variant.runs)), tuple(cells))
 
 
@@ -63,8 +60,6 @@ class Cell(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two variants in one column."""
-
     column: Column
     one: Identity
     other: Identity
@@ -76,7 +71,6 @@ class Comparison(NamedTuple):
 
     @property
     def significant(self) -> bool:
-        """Whether this is more than chance."""
         return self.p_holm < SIGNIFICANT
 
 
@@ -92,11 +86,9 @@ class ReturnsTable:
 
     @property
     def methods(self) -> list[Row]:
-        """Rows that learned something."""
         return [row for row in self.rows if not row.anchor]
 
     def cell(self, key: Identity | str, column: Column) -> Cell:
-        """Look a cell up by who it is of."""
         row = next(row for row in self.rows if row.key == key)
         return row.cells[self.columns.index(column)]
 
@@ -217,12 +209,11 @@ def overview(results: Results) -> tuple[list[Column], list[Row]]:
 
 
 class BesidePaper(NamedTuple):
-    """A number of ours and the paper's."""
-
     label: str
     column: Column
     ours: Cell
-    theirs: Published
+    theirs: list[float]
+    """Mean and standard deviation."""
     difference: float | None
 
 
@@ -234,6 +225,6 @@ def beside_paper(family: FamilyResults, table: ReturnsTable) -> list[BesidePaper
             theirs = published(family.family, variant.method, *column)
             if theirs is not None:
                 ours = table.cell(variant.identity, column)._replace(best=False, significant=False)
-                gap = ours.estimate.value - theirs.mean if ours.estimate else None
+                gap = ours.estimate.value - theirs[0] if ours.estimate else None
                 found.append(BesidePaper(variant.label, column, ours, theirs, gap))
     return found

@@ -64,12 +64,9 @@ class Gains(NamedTuple):
             here = [p for p in self.with_distance if (p.group, p.protocol) == (group, protocol)]
             one = statistics.pearson([p.distance or 0.0 for p in here], [p.gain for p in here])
             if one is not None:
-                found.append((group, protocol, one))
-        corrected = statistics.holm([one.p for *_, one in found])
-        return [
-            Trend(group, protocol, one.r, one.p, p_holm, one.n)
-            for (group, protocol, one), p_holm in zip(found, corrected, strict=True)
-        ]
+                found.append(Trend(group, protocol, *one, one[1], len(here)))
+        corrected = statistics.holm([trend.p for trend in found])
+        return [t._replace(p_holm=p) for t, p in zip(found, corrected, strict=True)]
 
     @property
     def doses(self) -> list[Point]:

@@ -27,7 +27,6 @@ class Probed(NamedTuple):
     seeds: list[Probes]
 
     def errors(self, target: str, context: str, model: str) -> list[float]:
-        """The test error of each seed."""
         return [
             entry["test_rmse"]
             for probes in self.seeds
@@ -54,7 +53,6 @@ def probes_of(family: FamilyResults) -> list[Probed]:
 
 
 def not_probed(family: FamilyResults) -> list[tuple[Variant, int]]:
-    """Variants and seeds without probes."""
     return [(v, r.seed) for v in family.variants for r in v.runs if v.step not in r.probes]
 
 
@@ -66,8 +64,6 @@ def targets(probed: Sequence[Probed]) -> list[str]:
 
 @dataclass(frozen=True)
 class Regression:
-    """Errors of predicting the task from z."""
-
     columns: list[Column]
     rows: list[Row]
     targets: list[str]

@@ -128,20 +128,15 @@ def profile(strata: Sequence[np.ndarray], levels: np.ndarray) -> tuple[np.ndarra
     return share, np.quantile(outcomes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
 
 
-class Correlation(NamedTuple):
-    """Pearson's coefficient and its two-sided p-value."""
+def pearson(x: Sequence[float], y: Sequence[float]) -> tuple[float, float] | None:
+    """The coefficient and its two-sided p-value.
 
-    r: float
-    p: float
-    n: int
-
-
-def pearson(x: Sequence[float], y: Sequence[float]) -> Correlation | None:
-    """None with fewer than three points or without variance: then there is nothing to say."""
+    None with fewer than three points or without variance: then there is nothing to say.
+    """
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
     found = scipy_stats.pearsonr(x, y)
-    return Correlation(float(found.statistic), float(found.pvalue), len(x))
+    return float(found.statistic), float(found.pvalue)
 
 
 def improvement_estimate(x: np.ndarray, y: np.ndarray) -> Estimate:

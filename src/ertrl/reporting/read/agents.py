@@ -5,7 +5,7 @@ very same protocols again, with the same addressed randomness, and writing every
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,12 +50,10 @@ class WatchedTrial(Trial):
     """A trial that keeps every evaluation episode."""
 
     def __init__(self, *arguments):
-        """As `Trial`."""
         super().__init__(*arguments)
         self.watched: list[Episodes] = []
 
     def evaluate(self) -> Episodes:
-        """Run and remember."""
         self.watched.append(super().evaluate())
         return self.watched[-1]
 
@@ -71,8 +69,6 @@ class Adaptation(NamedTuple):
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen of one seed's agent."""
-
     seed: int
     online_z: np.ndarray | None
     """What the agent inferred from its own episodes [tasks, Z], where that was measured."""
@@ -85,21 +81,17 @@ class Watched:
 def watch(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
     """Set the agent loose on all tasks, under every protocol of the report."""
     agent = agent_of(run.run, step)
-    adapted = {}
-    if position_slice(dataset.make_family()) is not None:
-        adapted = {p: adaptation(agent, dataset, p) for p in family.protocols}
+    where = position_slice(dataset.make_family())
+    protocols = () if where is None else family.protocols
+    adapted = {p: adaptation(agent, dataset, p, where) for p in protocols}
     online = family.measured(run, "online", "z", step)
     online = None if online is None else online[:, 0]
     return Watched(run.seed, online, offline_codes(agent, dataset), adapted)
 
 
-def adaptation(agent: Agent, dataset: Dataset, protocol: str) -> Adaptation:
-    """Run a protocol on all tasks of a family whose observation holds a position."""
-    family = dataset.make_family()
-    where = position_slice(family)
-    if where is None:
-        raise ValueError(f"{family.name} observes no position in the plane")
-    config = agent.config.evaluation
+def adaptation(agent: Agent, dataset: Dataset, protocol: str, where: Any) -> Adaptation:
+    """Run a protocol on all tasks; `where` the observation holds a position in the plane."""
+    family, config = dataset.make_family(), agent.config.evaluation
     trial = WatchedTrial(protocol, agent, family, dataset, config, EVALUATION_SEED)
     PROTOCOLS[protocol](trial)
     # Episodes of these families never end early: every row takes part in every episode.

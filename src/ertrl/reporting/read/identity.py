@@ -37,7 +37,6 @@ class Identity:
 
     @property
     def label(self) -> str:
-        """What a reader calls it."""
         text = method_title(self.method)
         if self.learner:
             text += f" + {self.learner}"
@@ -50,7 +49,6 @@ class Identity:
 
 
 def method_title(method: str) -> str:
-    """A method's name as papers write it."""
     return TITLES.get(method, method.upper())
 
 
@@ -79,7 +77,7 @@ def identities(runs: Sequence[Run]) -> list[Identity]:
 
 def profile_of(run: Run) -> tuple[str, str | None]:
     """The run's profile, and its variant where it is not the usual one."""
-    variant = run.spec.get("variant")  # runs of older versions have none
+    variant = run.spec["variant"]
     return run.spec["profile"], None if variant in ("", DEFAULT_VARIANT) else variant
 
 

@@ -3,14 +3,7 @@
 import json
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
-
-
-class Published(NamedTuple):
-    """Mean and population standard deviation over the paper's seeds."""
-
-    mean: float
-    std: float
+from typing import Any
 
 
 @cache
@@ -20,16 +13,11 @@ def paper_results() -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
-def published(
-    family: str, method: str, group: str, protocol: str, *, normalised: bool = True
-) -> Published | None:
-    """Look up one number by our names of family, method, group and protocol."""
+def published(family: str, method: str, group: str, protocol: str) -> list[float] | None:
+    """Normalised mean and population standard deviation over seeds, by our names."""
     results = paper_results()
-    scale = results["normalised" if normalised else "unnormalised"]
-    entry = (
-        scale.get(results["groups"].get(group), {}).get(protocol, {}).get(family, {}).get(method)
-    )
-    return None if entry is None else Published(*entry)
+    by_protocol = results["normalised"].get(results["groups"].get(group), {})
+    return by_protocol.get(protocol, {}).get(family, {}).get(method)
 
 
 def in_paper(family: str) -> bool:

@@ -28,7 +28,6 @@ class SeedRun:
 
     @property
     def seed(self) -> int:
-        """The seed of its training."""
         return self.run.config.seed
 
     @property
@@ -48,22 +47,18 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """What a reader calls it."""
         return self.identity.label
 
     @property
     def method(self) -> str:
-        """Name of the method."""
         return self.runs[0].run.spec["method"]
 
     @property
     def learner(self) -> str:
-        """Name of the offline learner."""
         return self.runs[0].run.spec["learner"]
 
     @property
     def updates(self) -> int:
-        """Updates the configuration asks for."""
         return self.runs[0].run.config.updates
 
     @property
@@ -104,7 +99,6 @@ class FamilyResults:
 
     @property
     def label(self) -> str:
-        """What a reader calls this family on this data."""
         return self.family if self.style is None else f"{self.family} (style={self.style:g})"
 
     @cached_property
@@ -175,8 +169,6 @@ class FamilyResults:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything a report is made of."""
-
     families: tuple[FamilyResults, ...]
     notes: tuple[str, ...]
     """What a reader must know before comparing: unfinished runs, unequal seeds or updates."""

@@ -12,7 +12,6 @@ from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Varian
 
 
 def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
-    """The content of results.json, to be sealed."""
     return {
         "kind": "ertrl-results",
         "format": 1,

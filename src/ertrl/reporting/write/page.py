@@ -11,28 +11,21 @@ from markupsafe import Markup
 from ertrl.colours import COLOURS, PALETTE
 from ertrl.envs import group_title
 from ertrl.evaluation.idaq import EPISODES as IDAQ_EPISODES
-from ertrl.reporting.draw import Picture
 from ertrl.reporting.draw.look import inline_svg
 from ertrl.reporting.draw.panels import BAND_SEEDS
 from ertrl.reporting.write import words
-from ertrl.reporting.write.sections import (
-    Report,
-    closing_sections,
-    family_sections,
-    overview_section,
-)
+from ertrl.reporting.write.sections import CLOSING, FAMILY, OVERVIEW, Report, sections
 
 
 def render(report: Report) -> str:
-    """The whole page."""
     results, families = report.results, report.families
     seeds = sorted({len(v.runs) for f in results.families for v in f.variants})
     page = _environment().get_template("page.html")
     return page.render(
         report=report,
-        families=[(family, family_sections(family)) for family in families],
-        first=overview_section(report),
-        last=closing_sections(report),
+        families=[(family, sections(FAMILY, family)) for family in families],
+        first=sections(OVERVIEW, report),
+        last=sections(CLOSING, report),
         seeds=(seeds[0], seeds[-1]),
         notes=[*results.notes, *(note for f in families for note in f.material.notes)],
         css=_file("page.css"),
@@ -62,7 +55,7 @@ def _environment() -> Environment:
         "indented": lambda value: json.dumps(value, indent=2, sort_keys=True),
         "minus": words.minus,
         "number": lambda value, form=".1f": words.minus(words.number(value, form)),
-        "svg": _svg,
+        "svg": lambda picture, words: Markup(inline_svg(picture.figure, picture.name, words)),
     }
     shared: dict[str, Any] = {
         "BAND_SEEDS": BAND_SEEDS,
@@ -72,9 +65,5 @@ def _environment() -> Environment:
         "n_colours": len(PALETTE),
         "words": words,
     }
-    environment.globals.update(shared)
+    environment.globals |= shared
     return environment
-
-
-def _svg(picture: Picture, description: str) -> Markup:
-    return Markup(inline_svg(picture.figure, picture.name, description))

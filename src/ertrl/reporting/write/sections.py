@@ -5,7 +5,7 @@ template of a family also sees `family`, a FamilyReport, and every template `rep
 """
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,8 +32,6 @@ EXPLORER_DIGITS = 3
 
 @dataclass(frozen=True)
 class FamilyReport:
-    """All there is to say about a family."""
-
     results: FamilyResults
     material: Material
     table: ReturnsTable
@@ -68,20 +66,14 @@ Kinds = dict[str, tuple[str, str, Callable[[Any], Data | None]]]
 """Name of section and template -> short title, title, maker of its data."""
 
 
-def _filled(kinds: Kinds, report: FamilyReport | Report, prefix: str) -> Iterator[Section]:
-    for name, (short, title, make) in kinds.items():
-        data = make(report)
-        if data is not None:
-            yield Section(prefix + name, short, title, f"sections/{name}.html", data)
-
-
-def family_sections(report: FamilyReport) -> list[Section]:
-    """What there is to show of one family, in reading order."""
-    return list(_filled(_FAMILY, report, f"{slug(report.results.label)}-"))
-
-
-def _figure_only(_: FamilyReport) -> Data:
-    return {}
+def sections(kinds: Kinds, report: FamilyReport | Report) -> list[Section]:
+    """Those that there is something to show in."""
+    prefix = f"{slug(report.results.label)}-" if isinstance(report, FamilyReport) else ""
+    return [
+        Section(prefix + name, short, title, f"sections/{name}.html", data)
+        for name, (short, title, make) in kinds.items()
+        if (data := make(report)) is not None
+    ]
 
 
 def _adaptation(report: FamilyReport) -> Data | None:
@@ -186,12 +178,12 @@ def _data(report: FamilyReport) -> Data | None:
     }
 
 
-_FAMILY: Kinds = {
-    "summary": ("Summary", "Summary", _figure_only),
-    "curves": ("Learning", "Learning curves", _figure_only),
+FAMILY: Kinds = {
+    "summary": ("Summary", "Summary", lambda _: {}),
+    "curves": ("Learning", "Learning curves", lambda _: {}),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
-    "tasks": ("Tasks", "Return per task", _figure_only),
+    "tasks": ("Tasks", "Return per task", lambda _: {}),
     "latent": ("Latent space", "Latent space", _latent),
     "probes": ("What z knows", "What z knows", _probes),
     "ablation": ("Ablation", "Ablation", _ablation),
@@ -201,21 +193,15 @@ _FAMILY: Kinds = {
 }
 
 
-def overview_section(report: Report) -> list[Section]:
-    """Above all families, where there are several."""
-    return list(_filled({"overview": ("Overview", "All families", _overview)}, report, ""))
-
-
-def closing_sections(report: Report) -> list[Section]:
-    """Below all families."""
-    return list(_filled(_CLOSING, report, ""))
-
-
 def _overview(report: Report) -> Data | None:
     if len(report.families) < 2:
         return None
     columns, rows = comparison.overview(report.results)
     return {"columns": columns, "rows": rows}
+
+
+OVERVIEW: Kinds = {"overview": ("Overview", "All families", _overview)}
+"""Above all families."""
 
 
 def _benefit(report: Report) -> Data | None:
@@ -251,7 +237,7 @@ def _provenance(report: Report) -> Data:
     return {"origins": list(origins.values())}
 
 
-_CLOSING: Kinds = {
+CLOSING: Kinds = {
     "benefit": ("When it helps", "When does hiding the behaviour policy help?", _benefit),
     "runs": ("Runs", "Runs", _runs),
     "reproduce": ("Reproduce", "How to reproduce", _reproduce),

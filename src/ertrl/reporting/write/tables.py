@@ -129,7 +129,6 @@ def latex(table: ReturnsTable) -> str:
 
 
 def latex_escape(text: str) -> str:
-    """Plain text as LaTeX prints it."""
     return "".join(_LATEX.get(c, c) for c in text)
 
 
@@ -158,7 +157,6 @@ def csv_table(results: Results) -> str:
 
 
 def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
-    """Print the table of each family, and what a reader must know before comparing."""
     for table in tables:
         console.print(_rich_table(table))
     console.print(

@@ -24,7 +24,6 @@ def short_title(group: str) -> str:
 
 
 def minus(text: str) -> str:
-    """A hyphen before a number as a minus sign."""
     return text.replace("-", "\N{MINUS SIGN}")
 
 
@@ -43,7 +42,6 @@ def uncertainty(cell: Cell, sign: str = " ± ") -> str:
 
 
 def caption(table: ReturnsTable) -> str:
-    """How to read a table of returns."""
     return (
         f"{_SCALES[table.normalised]}, mean ± half width of the 95% confidence interval over seeds "
         "(Student's t). Bold: highest mean. Underlined: better than every other method (Welch's "
@@ -78,7 +76,6 @@ def _best(table: ReturnsTable, column: Column) -> tuple[str, Estimate] | None:
 
 
 def verdict(table: ReturnsTable) -> str:
-    """Whether the methods differ by more than chance."""
     if len(table.methods) < 2:
         return "There is one method, so there is nothing to compare."
     count = len(table.comparisons)
