@@ -118,7 +118,6 @@ def _gymnasium(family: Family) -> Callable[[], None]:
 
 
 def describe(result: dict[str, Any]) -> str:
-    """The result as a person reads it."""
     lines = [f"control steps per second, {result['threads']} threads, {result['batch']} at once"]
     for name, r in result["families"].items():
         line = f"  {name:18} {r['steps_per_second']:10,.0f}"

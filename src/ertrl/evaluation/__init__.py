@@ -10,14 +10,13 @@ from ertrl.evaluation.evaluate import (
     references,
     summarise,
 )
-from ertrl.evaluation.protocols import PAPER_PROTOCOLS, ProtocolResult
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS
 
 __all__ = [
     "PAPER_PROTOCOLS",
     "PROTOCOLS",
     "AdaptedAgent",
     "Agent",
-    "ProtocolResult",
     "evaluate_agent",
     "mean_of_measured",
     "missing_repeats",

@@ -19,14 +19,6 @@ def _programs(method: Method, learner: Learner):
     """Compiled once per configuration: a run is evaluated many times, each time as a new agent."""
 
     @jax.jit
-    def encode(state, context):
-        return method.encode(state, context)
-
-    @jax.jit
-    def act(state, observation, z):
-        return learner.act(state, observation, z)
-
-    @jax.jit
     def explore(state, observation, z, keys):
         # A key per row: what a row does must not depend on who else is in the batch.
         def one(observation, z, key):
@@ -34,19 +26,13 @@ def _programs(method: Method, learner: Learner):
 
         return jax.vmap(one)(observation, z, keys)
 
-    return encode, act, explore
+    return jax.jit(method.encode), jax.jit(learner.act), explore
 
 
 class Agent:
     """Method and learner with their trained states, ready to use."""
 
-    def __init__(
-        self,
-        config: Any,
-        dims: Dims,
-        method_state: Any,
-        learner_state: Any,
-    ):
+    def __init__(self, config: Any, dims: Dims, method_state: Any, learner_state: Any):
         """`config` is that of the run; see `ertrl.load_agent` for the short way."""
         self.config, self.dims = config, dims
         self.z0 = np.zeros(config.method.latent_dim, np.float32)
@@ -95,7 +81,6 @@ class AdaptedAgent:
     """An agent that knows its task."""
 
     def __init__(self, agent: Agent, z: np.ndarray):
-        """`z` is the inferred task representation."""
         self._agent, self.z = agent, z
 
     def act(self, observation: np.ndarray) -> np.ndarray:

@@ -125,7 +125,6 @@ class Trial:
         config: EvaluationConfig,
         seed: int,
     ):
-        """All tasks of the dataset."""
         self.agent, self.family, self.dataset, self.config = agent, family, dataset, config
         self.rows = [(task, r) for task in dataset.tasks for r in range(config.repeats)]
         self.parameters = np.stack([dataset.task(task).parameters for task, _ in self.rows])
@@ -156,10 +155,6 @@ class Trial:
         stream = f"{self._name}-{purpose}"
         return rng.generator(self.seed, stream, *self.rows[row], self._round)
 
-    def seeds(self, purpose: str) -> list[int]:
-        """A reset seed per row."""
-        return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
-
     def infer(self, rows: np.ndarray) -> None:
         """Replace the z of these rows by what their contexts say."""
         z = self.agent.encode(self.buffer.context())
@@ -173,11 +168,8 @@ class Trial:
 
     def evaluate(self) -> Episodes:
         """Run one deterministic episode per row and book it for the active ones."""
-        episodes = self._run(
-            lambda observation, t: self.agent.act(observation, self.z),
-            self.seeds("reset"),
-            self.active(),
-        )
+        seeds = [int(self.draw("reset", i).integers(2**31)) for i in range(len(self.rows))]
+        episodes = self._run(lambda s, _: self.agent.act(s, self.z), seeds, self.active())
         rows = self.active()
         returns = episodes.reward.sum(axis=1, dtype=np.float64)
         # An episode is at most a horizon long, so one begins in every horizon.
@@ -229,7 +221,6 @@ class Trial:
         return rows[~self.failed[rows]]
 
     def result(self) -> ProtocolResult:
-        """What was measured."""
         shape = (-1, self.config.repeats)
         curve = np.where(self.failed[:, None], np.nan, self._curve_returns)
         return ProtocolResult(

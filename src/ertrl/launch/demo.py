@@ -12,17 +12,14 @@ from ertrl.reporting import print_summary, report
 DEMO = (Contender("er-trl"), Contender("focal"))
 
 
-def demo(
-    family: str = "point-robot", seeds: int = 2, out: str | Path = "demo", profile: str = "laptop"
-) -> dict[str, Any]:
+def demo(family: str, seeds: int, out: Path) -> dict[str, Any]:
     """Collect, meta-train ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
-    out, begun = Path(out), time.monotonic()
-    place = out / "data" / family
+    begun, place = time.monotonic(), out / "data" / family
     say(f"1/3 behaviour data of all {family} tasks -> {place}")
-    dataset = collect(family, place, profile=profile)
+    dataset = collect(family, place)
     names = " and ".join(contender.method for contender in DEMO)
     say(f"2/3 meta-training {names}, {seeds} seeds each -> {out / 'runs'}")
-    runs = compare([dataset], DEMO, range(seeds), out, profile)
+    runs = compare([dataset], DEMO, range(seeds), out)
     say(f"3/3 report -> {out / 'report' / 'report.html'}")
     page = report(runs, out / "report")
     print_summary(runs)

@@ -44,7 +44,7 @@ def train_seeds(
     ]
     if how == "program" or (how == "auto" and jax.default_backend() != "cpu"):
         return train_together(runs, dataset, progress, sinks)
-    run_jobs([_training(run, dataset, sinks) for run in runs], progress=progress)
+    run_jobs([_training(run, dataset, sinks) for run in runs], progress)
     return runs
 
 

@@ -58,7 +58,6 @@ class _Work:
         return self.done / self.total
 
     def run(self, stop: threading.Event) -> None:
-        """Run the job to its end, unless it is too late to start."""
         if stop.is_set():
             return
         try:
@@ -96,9 +95,7 @@ class _Work:
         self.before = self.share if self.before is None else self.before
 
 
-def run_jobs(
-    jobs: Sequence[Job], workers: int | None = None, progress: ProgressStyle = "auto"
-) -> None:
+def run_jobs(jobs: Sequence[Job], progress: ProgressStyle = "auto") -> None:
     """Run all jobs, with a progress bar each; after a failure no further one is started.
 
     Lines are for a person: with any style but "auto" there are none.
@@ -110,7 +107,7 @@ def run_jobs(
     with (
         stop_signals() as received,
         bars or nullcontext(),
-        ThreadPoolExecutor(workers or available_cores()) as pool,
+        ThreadPoolExecutor(available_cores()) as pool,
     ):
         futures = [pool.submit(work.run, stop) for work in works]
         waiting = set(futures)

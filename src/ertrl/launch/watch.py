@@ -66,7 +66,6 @@ def _speed(run: Run, step: int) -> float | None:
 
 
 def table(snapshots: Sequence[Snapshot]) -> Table:
-    """All runs, one per line."""
     protocols = list(
         dict.fromkeys(k.split("/")[0] for s in snapshots for k in s.scores if k.endswith(GROUP))
     )
