@@ -17,12 +17,7 @@ from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED
-from ertrl.profiles import (
-    DEFAULT_VARIANT,
-    collect_config,
-    family_options,
-    train_config,
-)
+from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
@@ -159,15 +154,14 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    An evaluation that already holds these protocols is returned as it is, unless it is older than
-    the oracle and the adaptation curves.
+    An evaluation that already holds these protocols is returned as it is.
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
     step = run.checkpoints.newest() if step is None else step
     if step in run.evaluations.steps():
         known = run.evaluations.read(step)
-        if set(protocols) <= known["protocols"].keys() and "oracle" in known:
+        if set(protocols) <= known["protocols"].keys():
             return known
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
@@ -271,10 +265,8 @@ def _collected(path: Path, family: Family, config: CollectConfig, scale: Dataset
         )
     dataset = Dataset(path)
     collector = dataset.manifest["collector"]
-    stored = collector.get("config")
-    if stored is not None:  # a setting that is newer than the dataset has its default there
-        stored = to_json(replace_from_json(CollectConfig(), stored))
-    found = dataset.family, dataset.family_options, stored, collector.get("references")
+    settings = collector.get("config"), collector.get("references")
+    found = dataset.family, dataset.family_options, *settings
     if found != (family.name, family.options, to_json(config), scale and scale.fingerprint):
         raise DataError(
             f"{path} already holds another dataset ({dataset.family}, collected with other "

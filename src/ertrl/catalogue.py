@@ -10,27 +10,24 @@ from ertrl.methods import methods
 from ertrl.profiles import collect_config, family_options, profiles, train_config, variants
 
 
-def _training(profile: str, families: list[str], *variant: str) -> dict[str, Any]:
-    """Family -> method -> complete settings, with those of every learner."""
-    found: dict[str, Any] = {}
-    for family in families:
-        found[family] = {}
-        for method in methods():
-            config = train_config(profile, family, method, None, *variant)
-            others = {
-                name: to_json(train_config(profile, family, method, name, *variant).learner)
-                for name in learners()
-                if name != config.learner.name
-            }
-            found[family][method] = {**to_json(config), "other_learners": others}
-    return found
+def _settings(profile: str, variant: str) -> dict[str, Any]:
+    """Of every family: its options, how it is collected, and how each method trains on it."""
+
+    def training(family: str) -> dict[str, Any]:
+        return {m: to_json(train_config(profile, family, m, None, variant)) for m in methods()}
+
+    names = family_names()
+    return {
+        "options": {f: family_options(profile, f, variant) for f in names},
+        "collect": {f: to_json(collect_config(profile, f, variant)) for f in names},
+        "train": {f: training(f) for f in names},
+    }
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
     """Kind -> name -> description, ready for JSON."""
-    families = {name: make_family(name).describe() for name in family_names()}
     return {
-        "families": families,
+        "families": {name: make_family(name).describe() for name in family_names()},
         "methods": {m.name: {"summary": m.summary, "paper": m.paper} for m in methods().values()},
         "learners": {x.name: {"summary": x.summary, "paper": x.paper} for x in learners().values()},
         "protocols": {
@@ -41,13 +38,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
             name: {
                 "summary": content["summary"],
                 "learner": content["learner"],
-                "variants": variants(name),
-                "collect": {f: to_json(collect_config(name, f)) for f in families},
-                "train": _training(name, list(families)),
-                "released": {
-                    "options": {f: family_options(name, f, "released") for f in families},
-                    "train": _training(name, list(families), "released"),
-                },
+                "variants": {variant: _settings(name, variant) for variant in variants(name)},
             }
             for name, content in profiles().items()
         },

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from tyro.conf import UseAppendAction, arg
 
-from ertrl.cli.common import dataset_facts, first_word, output, peek
+from ertrl.cli.common import first_word, output, output_dataset, peek
 from ertrl.cli.options import Json, Profile, Progress, Variant, parse
 from ertrl.collection.config import CollectConfig
 from ertrl.errors import ConfigError
@@ -42,7 +42,6 @@ class Collect:
 
 
 def run(argv: Sequence[str]) -> None:
-    """Collect a dataset, or estimate what that would take."""
     family = first_word(argv)
     if family is None:
         parse(Collect, "collect FAMILY", argv, default=Collect(CollectConfig()))
@@ -72,9 +71,7 @@ def run(argv: Sequence[str]) -> None:
         progress=command.progress,
         **settings,
     )
-    value = dataset_facts(dataset)
-    text = f"{value['dataset']}: {value['tasks']} tasks, {value['transitions']} transitions"
-    output(value, None if command.json else text)
+    output_dataset(dataset, command.json)
 
 
 def _family_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ def peek(argv: Sequence[str], option: str, default: str) -> str:
 
 
 def peek_number(argv: Sequence[str], option: str, default: int) -> int:
-    """A peeked whole number, at least 0."""
     word = peek(argv, option, str(default))
     if not word.isdecimal():
         raise ConfigError(f"{option} takes a whole number of at least 0, got '{word}'")
@@ -33,7 +32,6 @@ def first_word(argv: Sequence[str]) -> str | None:
 
 
 def command_list(summaries: Mapping[str, str]) -> str:
-    """Commands and what they do, one per line."""
     width = max(map(len, summaries))
     return "\n".join(f"  {name:{width}}  {summary}" for name, summary in summaries.items())
 
@@ -43,18 +41,22 @@ def output(value: Any, text: str | None = None) -> None:
     print(json.dumps(value) if text is None else text)
 
 
-def dataset_facts(dataset: Any) -> dict[str, Any]:
+def output_dataset(dataset: Any, as_json: bool) -> None:
     """What a command says of a dataset that it made."""
-    return {
+    value = {
         "dataset": str(dataset.path),
+        "family": dataset.family,
+        "simulator": dataset.has_simulator,
         "fingerprint": dataset.fingerprint,
         "tasks": len(dataset.tasks),
         "transitions": sum(len(task.steps) for task in dataset.tasks.values()),
     }
+    kind = dataset.family if dataset.has_simulator else f"{dataset.family} (no simulator)"
+    text = f"{value['dataset']}: {kind}, {value['tasks']} tasks, {value['transitions']} transitions"
+    output(value, None if as_json else text)
 
 
 def score_lines(scores: Mapping[str, float]) -> list[str]:
-    """Normalised returns by 'protocol/group'."""
     return [f"{name:22} {score:6.1f}" for name, score in scores.items()]
 
 

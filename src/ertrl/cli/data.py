@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ertrl.cli.common import command_list, dataset_facts, first_word, output
+from ertrl.cli.common import command_list, first_word, output, output_dataset
 from ertrl.cli.options import DatasetFolder, Json, Progress, command
 from ertrl.errors import ConfigError, unknown
 
 
 def run(words: Sequence[str]) -> None:
-    """Run a command of `ertrl data`."""
     word = first_word(words)
     if word is None:
         if {"-h", "--help"} & set(words):
@@ -113,15 +112,7 @@ def import_(
     dataset = import_minari(
         minari, out, groups=groups, label=name, action_limit=action_limit, progress=progress
     )
-    _made(dataset, json)
-
-
-def _made(dataset: Any, as_json: bool) -> None:
-    value = dataset_facts(dataset)
-    value |= {"family": dataset.family, "simulator": dataset.has_simulator}
-    kind = dataset.family if dataset.has_simulator else f"{dataset.family} (no simulator)"
-    text = f"{value['dataset']}: {kind}, {value['tasks']} tasks, {value['transitions']} transitions"
-    output(value, None if as_json else text)
+    output_dataset(dataset, json)
 
 
 @command("data push")
@@ -151,7 +142,7 @@ def pull(hub: str, out: Path, revision: str | None = None, json: Json = False) -
     """
     from ertrl.data import pull as pull_dataset
 
-    _made(pull_dataset(hub, out, revision=revision), json)
+    output_dataset(pull_dataset(hub, out, revision=revision), json)
 
 
 COMMANDS = {

@@ -62,7 +62,6 @@ def run(
 
 
 def _probe_lines(probes: dict[str, Any]) -> list[str]:
-    """The probes in a few words."""
     lines = ["", "error of predicting the task from z (held-out tasks, root mean square):"]
     for entry in probes["regression"]:
         what = f"{entry['target']} from one {entry['context']}, {entry['model']}"
