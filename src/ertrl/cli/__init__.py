@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ertrl import __version__
-from ertrl.cli.common import command_list, peek_number, use_huge_pages, use_threads
+from ertrl.cli.common import command_list, use_huge_pages, use_threads
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
 
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if name not in COMMANDS:
             raise ConfigError(unknown("command", name, COMMANDS))
-        use_threads(peek_number(words, "--threads", COMMANDS[name].threads))
+        use_threads(words, COMMANDS[name].threads)
         import_module(f"ertrl.cli.{name}").run(words)
         return 0
     except Interrupted as stop:

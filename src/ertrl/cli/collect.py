@@ -25,8 +25,6 @@ class Collect:
     variant: Variant = "paper"
     option: UseAppendAction[tuple[str, ...]] = ()
     """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
-    split: str = ""
-    """Short for --option split=...: the tasks of the paper's text, or of the released code."""
     out: Path | None = None
     """Dataset folder; data/FAMILY if not given."""
     references: Path | None = None
@@ -56,8 +54,6 @@ def run(argv: Sequence[str]) -> None:
     default = Collect(collect_config(profile, family, variant), profile, variant)
     command = parse(Collect, f"collect {family}", argv[1:], default=default)
     options = _family_options(command.option, known)
-    if command.split:
-        options["split"] = command.split
     settings = {"profile": profile, "variant": variant, "config": command.config}
     if command.dry_run:
         value = api.estimate_collection(family, command.out, options=options, **settings)

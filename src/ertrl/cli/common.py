@@ -19,13 +19,6 @@ def peek(argv: Sequence[str], option: str, default: str) -> str:
     return found
 
 
-def peek_number(argv: Sequence[str], option: str, default: int) -> int:
-    word = peek(argv, option, str(default))
-    if not word.isdecimal():
-        raise ConfigError(f"{option} takes a whole number of at least 0, got '{word}'")
-    return int(word)
-
-
 def first_word(argv: Sequence[str]) -> str | None:
     """The name that comes before all options, if there is one."""
     return argv[0] if argv and not argv[0].startswith("-") else None
@@ -60,13 +53,15 @@ def score_lines(scores: Mapping[str, float]) -> list[str]:
     return [f"{name:22} {score:6.1f}" for name, score in scores.items()]
 
 
-def use_threads(threads: int) -> None:
+def use_threads(argv: Sequence[str], default: int) -> None:
     """Must run before JAX is imported: XLA reads NPROC once."""
-    given = os.environ.get("NPROC", "")
+    threads, given = peek(argv, "--threads", str(default)), os.environ.get("NPROC", "")
+    if not threads.isdecimal():
+        raise ConfigError(f"--threads takes a whole number of at least 0, got '{threads}'")
     if given and not given.isdecimal():
         raise ConfigError(f"the environment variable NPROC must be a number, got '{given}'")
-    if threads > 0:
-        os.environ["NPROC"] = str(threads)
+    if int(threads):
+        os.environ["NPROC"] = threads
 
 
 def use_huge_pages() -> None:
