@@ -55,7 +55,7 @@ def _product_flops(jaxpr: jax_core.Jaxpr) -> float:
     return total
 
 
-def random_batch(config, dims: Dims, extra_batches: int) -> TaskBatch:
+def random_batch(config, dims: Dims) -> TaskBatch:
     """Numbers of the right shape; speed does not depend on their values."""
     s, draw = config.sampling, np.random.default_rng(0)
 
@@ -72,7 +72,7 @@ def random_batch(config, dims: Dims, extra_batches: int) -> TaskBatch:
         task=np.arange(s.meta_batch, dtype=np.int32),
         context=Context.of(rows(s.meta_batch, s.contexts_per_task, s.context_size)),
         rl=rows(s.meta_batch, s.batch_size),
-        more_rl=rows(extra_batches, s.meta_batch, s.batch_size),
+        more_rl=rows(config.learner.extra_batches, s.meta_batch, s.batch_size),
     )
 
 
@@ -116,7 +116,7 @@ def update_speed(
     for name in methods:
         config = train_config(profile, family, name)
         state = init(config, dims)
-        batch = random_batch(config, dims, config.learner.extra_batches)
+        batch = random_batch(config, dims)
         step = partial(update, config, key=run_key(0))
         flops = product_flops(step, state, batch)
         begun = time.perf_counter()

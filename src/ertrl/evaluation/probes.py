@@ -89,12 +89,12 @@ def codes_of(agent: Agent, dataset: Dataset, task: int, which: np.ndarray) -> np
 
 
 def random_codes(
-    agent: Agent, dataset: Dataset, tasks: Sequence[int], shape: tuple[int, int], purpose: str
+    agent: Agent, dataset: Dataset, tasks: Sequence[int], shape: tuple[int, int], stream: str
 ) -> np.ndarray:
     """Codes [tasks, contexts, Z] of contexts drawn i.i.d.; `shape` is how many, and their size."""
     codes = []
     for task in tasks:
-        draw = rng.generator(EVALUATION_SEED, f"probe-{purpose}", task)
+        draw = rng.generator(EVALUATION_SEED, stream, task)
         which = draw.integers(len(dataset.task(task).steps), size=shape)
         codes.append(codes_of(agent, dataset, task, which))
     return np.stack(codes)
@@ -117,7 +117,7 @@ def regression(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> list[
     targets = {"parameters": False} | ({"angle": True} if set(names) <= ANGLES else {})
     found = []
     for context, shape in sizes.items():
-        codes = random_codes(agent, dataset, tasks, shape, context)
+        codes = random_codes(agent, dataset, tasks, shape, f"probe-{context}")
         for target, model in product(targets, MODELS):
             train, test = regress(codes, parameters, model, angular=targets[target])
             errors = {"train_rmse": train, "test_rmse": test}
@@ -264,7 +264,7 @@ def projection(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[
         for place in places
         if place < len(dataset.group(group))
     ] or list(dataset.tasks)[:8]
-    codes = random_codes(agent, dataset, tasks, (settings.projected, 1), "projection")
+    codes = random_codes(agent, dataset, tasks, (settings.projected, 1), "probe-projection")
     points = codes.reshape(-1, codes.shape[-1])
     embedded = TSNE(
         init="pca", perplexity=min(30.0, len(points) / 4), random_state=EVALUATION_SEED

@@ -18,7 +18,7 @@ the task's best logged policy is all the context at once, and one episode follow
 A simulation that diverges ends its row, whose results are NaN; the other rows go on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -31,7 +31,7 @@ from ertrl.config import Count
 from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, rollout
 from ertrl.evaluation.agent import Agent
-from ertrl.types import Context, Dims, Episodes, Transitions
+from ertrl.types import Context, Dims, Episodes
 
 _fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
 
@@ -77,10 +77,10 @@ class ContextBuffer:
             np.zeros((rows, capacity, dims.observation), np.float32),
         ]
 
-    def add(self, row: int, transitions: Transitions) -> None:
+    def add(self, row: int, transitions: Sequence[np.ndarray]) -> None:
         """Append transitions [H, ...] to one row's context."""
         first = self.count[row]
-        last = first + len(transitions.reward)
+        last = first + len(transitions[0])
         while last > self._arrays[0].shape[1]:
             self._arrays = [np.concatenate([a, np.zeros_like(a)], axis=1) for a in self._arrays]
         for array, new in zip(self._arrays, transitions[:4], strict=True):
@@ -95,17 +95,8 @@ class ContextBuffer:
         """Append row i's episode to row i's context, for the given rows."""
         for row in rows:
             n = episodes.length[row]
-            observations = episodes.observation[row]
-            self.add(
-                row,
-                Transitions(
-                    observations[:n],
-                    episodes.action[row, :n],
-                    episodes.reward[row, :n],
-                    observations[1 : n + 1],
-                    np.zeros(n, np.float32),
-                ),
-            )
+            s, a, r = (x[row] for x in (episodes.observation, episodes.action, episodes.reward))
+            self.add(row, (s[:n], a[:n], r[:n], s[1 : n + 1]))
 
     def context(self) -> Context:
         """What is known so far, as the encoder takes it."""

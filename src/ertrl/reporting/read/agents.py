@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ertrl import rng
 from ertrl.api import load_agent
 from ertrl.data import Dataset
 from ertrl.envs import Family
 from ertrl.evaluation import PROTOCOLS, Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.probes import random_codes
 from ertrl.evaluation.protocols import Trial
 from ertrl.reporting.read.results import FamilyResults, SeedRun
 from ertrl.training import Run
-from ertrl.types import Context, Episodes
+from ertrl.types import Episodes
 
 LATENT_CONTEXTS = 6
 """Independent contexts per task in pictures of the latent space."""
@@ -102,10 +102,6 @@ def adaptation(agent: Agent, dataset: Dataset, protocol: str, where: Any) -> Ada
 
 def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
     """Codes [tasks, contexts, Z] of independent offline contexts, of the protocol's full size."""
-    size = agent.config.evaluation.episodes * dataset.horizon
-    codes = []
-    for task, data in dataset.tasks.items():
-        draw = rng.generator(EVALUATION_SEED, "report-latent", task)
-        which = draw.integers(len(data.steps), size=(LATENT_CONTEXTS, size))
-        codes.append(agent.encode(Context.of(data.transitions(which))))
-    return np.stack(codes)
+    shape = LATENT_CONTEXTS, agent.config.evaluation.episodes * dataset.horizon
+    codes = random_codes(agent, dataset, list(dataset.tasks), shape, "report-latent")
+    return codes.astype(np.float32)

@@ -178,8 +178,7 @@ class Results:
         """Every run, and what it is a seed of."""
         return [(v, run) for f in self.families for v in f.variants for run in v.runs]
 
-    @cached_property
+    @property
     def identities(self) -> list[Identity]:
         """All variants once, in the order of their places."""
-        places = {v.identity: v.place for f in self.families for v in f.variants}
-        return sorted(places, key=lambda identity: places[identity])
+        return list(dict.fromkeys(v.identity for f in self.families for v in f.variants))

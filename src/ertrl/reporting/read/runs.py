@@ -100,7 +100,6 @@ def _agreed_facts(members: list[SeedRun], evaluated: list[SeedRun]) -> dict[str,
     pattern_owner = evaluated[0]
     pattern = next(iter(pattern_owner.evaluations.values()))
     names = {
-        "dataset": "dataset",
         "evaluation": "evaluation settings",
         "tasks": "tasks",
         "groups": "split of tasks into groups",
