@@ -178,8 +178,9 @@ def test_the_whole_way(capsys, tmp_path, monkeypatch):
     code, out, _ = run(capsys, "verify", data, trained["run"])
     assert code == 0
     assert "files are whole" in out
-    code, out, _ = run(capsys, "report", trained["run"], "--json")
+    code, out, err = run(capsys, "report", trained["run"], "--json")
     assert code == 0
+    assert "watching" in err
     assert (tmp_path / json.loads(out.splitlines()[-1])["report"]).exists()
 
 

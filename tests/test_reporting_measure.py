@@ -178,6 +178,13 @@ def test_only_clear_differences_are_marked(table):
     assert not table.cell(FOCAL, ("test-id", "online")).best
 
 
+@pytest.mark.parametrize(("methods", "seeds"), [(("focal",), 2), (("er-trl", "focal"), 1)])
+def test_one_method_or_one_seed_has_won_nothing(tmp_path, methods, seeds):
+    runs = [fake_run(tmp_path, method, seed) for method in methods for seed in range(seeds)]
+    table = returns_table(read_runs(runs).families[0])
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+
+
 def test_unnormalised_returns(family):
     cell = returns_table(replace(family, normalised=False)).cell("expert", ("train", "offline"))
     assert cell.estimate.value == pytest.approx(-5.0)

@@ -303,9 +303,11 @@ def test_csv_has_a_line_per_seed_and_cell(tmp_path):
 
 def test_the_terminal_table_fits_eighty_columns(tmp_path):
     console = Console(width=80, file=io.StringIO(), color_system=None)
-    print_summary(two_by_three(tmp_path), console=console)
+    settings = [{"method": {"mi_weight": float(weight)}} for weight in range(2, 7)]
+    many = [fake_run(tmp_path, settings=one, name=f"run{i}") for i, one in enumerate(settings)]
+    print_summary([*two_by_three(tmp_path), *many], console=console)
     text = console.file.getvalue()
-    for word in ("ER-TRL", "FOCAL", "n=3", "81.0 ± 2.5", "expert", "random", "zero"):
+    for word in ("ER-TRL", "mi_weight=6", "FOCAL", "81.0 ± 2.5", "expert", "random", "zero"):
         assert word in text
     assert max(map(len, text.splitlines())) <= 80
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ertrl import store
+from ertrl.progress import say
 from ertrl.reporting.draw import draw_family, draw_gains
 from ertrl.reporting.draw.look import to_bytes
 from ertrl.reporting.measure.comparison import returns_table
@@ -31,6 +32,7 @@ def report(
     no longer at the place the runs were trained from. Returns the path of report.html.
     """
     out, made = Path(out), compose(runs, data)
+    say(f"report: writing {out}")
     for pictures in (*(family.pictures for family in made.families), made.pictures):
         for picture in pictures.values():
             for kind in ("png", "pdf"):
@@ -55,6 +57,7 @@ def compose(runs: Runs, data: str | Path | Sequence[str | Path] | None = None) -
     folders = [data] if isinstance(data, (str, Path)) else list(data or [])
     results = read_runs(runs, folders)
     materials = read_material(results, folders)
+    say("report: statistics and figures")
     families = [
         FamilyReport(
             results=family,

@@ -54,7 +54,7 @@ class Cell(NamedTuple):
     expected: int
     """Seeds the variant has."""
     best: bool = False
-    """The highest mean of its column among methods."""
+    """The highest mean of its column among methods; one method, or one seed, has won nothing."""
     significant: bool = False
     """Better than every other method of its column, by Welch's test with Holm's correction."""
 
@@ -105,13 +105,13 @@ def returns_table(family: FamilyResults) -> ReturnsTable:
         cells = []
         for column, mean, all_means in zip(columns, own, zip(*means, strict=True), strict=True):
             highest = max((m.value for m in all_means if m is not None), default=0.0)
-            best = mean is not None and mean.value >= highest
+            best = mean is not None and mean.value >= highest and mean.n > 1 and len(means) > 1
             won = [
                 variant.identity in (c.one, c.other)
                 for c in comparisons
                 if c.column == column and c.significant
             ]
-            clear = best and len(means) > 1 and sum(won) == len(means) - 1
+            clear = best and sum(won) == len(means) - 1
             cells.append(Cell(mean, len(variant.runs), best, clear))
         rows.append(row_of(variant, cells))
     for name, label in ANCHORS.items():

@@ -9,6 +9,7 @@ import numpy as np
 
 from ertrl.data import Dataset
 from ertrl.errors import DataError, ReportError, RunError
+from ertrl.progress import say
 from ertrl.reporting.read.agents import Watched, goal_of, watch
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.results import FamilyResults, Results
@@ -114,6 +115,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
     for variant in family.variants:
         for run in variant.runs:
             if run.run.checkpoints.steps():
+                say(f"report: watching {run.run.name} act")  # seconds each
                 seen = watch(run, variant.step, dataset, family)
                 material.watched.setdefault(variant.identity, []).append(seen)
             else:

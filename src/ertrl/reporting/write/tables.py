@@ -167,7 +167,7 @@ def print_tables(results: Results, tables: list[ReturnsTable], console: Console)
 
 
 def _rich_table(returns: ReturnsTable) -> Table:
-    """A line per group and protocol, so that it fits 80 columns."""
+    """A line per group and method, so that any number of methods fits 80 columns."""
     unit = "normalised return, random 0, expert 100" if returns.normalised else "return"
     table = Table(
         title=Text.assemble((returns.family, "bold"), f"  {unit}"),
@@ -177,19 +177,16 @@ def _rich_table(returns: ReturnsTable) -> Table:
         pad_edge=False,
     )
     table.add_column("tasks", no_wrap=True)
-    table.add_column("context", no_wrap=True)
-    for row in returns.rows:
-        head = row.label.replace(" ", "\n") if row.anchor else f"{row.label}\nn={row.seeds}"
-        style = "dim" if row.anchor else None
-        table.add_column(Text(head), justify="right", style=style, no_wrap=True)
-    before = None
-    for i, column in enumerate(returns.columns):
-        if before not in (None, column.group):
-            table.add_section()
-        title = Text(words.short_title(column.group) if before != column.group else "")
-        cells = [_rich_cell(row.cells[i]) for row in returns.rows]
-        table.add_row(title, Text(column.protocol), *cells)
-        before = column.group
+    table.add_column("method")
+    for name in ("n", *dict.fromkeys(column.protocol for column in returns.columns)):
+        table.add_column(name, justify="right", no_wrap=True)
+    for group in dict.fromkeys(column.group for column in returns.columns):
+        for i, row in enumerate(returns.rows):
+            own = [x for x, c in zip(row.cells, returns.columns, strict=True) if c.group == group]
+            title = Text("" if i else words.short_title(group))
+            cells = title, Text(row.label), row.seeds, *map(_rich_cell, own)
+            table.add_row(*cells, style="dim" if row.anchor else None)
+        table.add_section()
     return table
 
 
