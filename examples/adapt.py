@@ -1,6 +1,6 @@
 """Adapt a trained agent to a task it has never seen, from 20 logged transitions, and let it act.
 
-Run `ertrl demo` first; it makes the data and the run that this uses.
+Run `make demo` or `ertrl demo` first; it makes the data and the run that this uses.
 """
 
 from pathlib import Path
@@ -10,12 +10,15 @@ import numpy as np
 
 import ertrl
 
-run = ertrl.Run(next(Path("demo/runs").glob("point-robot-er-trl-*")))
+found = sorted(Path("demo/runs").glob("point-robot-er-trl-*"))
+if not found:
+    raise SystemExit("no run in demo/runs: run `make demo` or `ertrl demo` here first")
+run = ertrl.Run(found[0])
 agent = ertrl.load_agent(run)
 logs = run.open_dataset().task(25)  # held out: no method has trained on it
 
 context = logs.transitions(np.random.default_rng(0).integers(len(logs.steps), size=20))
-adapted = agent.adapt(context._asdict())
+adapted = agent.adapt(context)
 
 env = gymnasium.make("ertrl/PointRobot-v0", task=25)
 observation, _ = env.reset(seed=0)

@@ -222,7 +222,7 @@ def test_logs_without_a_simulator_train_and_adapt(tmp_path, capsys):
     assert run.config.method.encoder.next_observation, "what differs between tasks is not known"
     assert run.checkpoints.steps() == [20]
     agent = api.load_agent(run)
-    adapted = agent.adapt(data.task(1).transitions(np.arange(20))._asdict())
+    adapted = agent.adapt(data.task(1).transitions(np.arange(20)))
     assert np.abs(adapted.act(np.zeros(3))).max() <= 1
     with pytest.raises(DataError, match=r"swing has no simulator.*cannot be measured"):
         api.evaluate(run)

@@ -194,13 +194,13 @@ def test_evaluations_are_reused_and_reproducible(tiny_run):
 
 def test_agent_adapts_and_acts(tiny_run, tiny_dataset):
     agent = api.load_agent(tiny_run)
-    rows = tiny_dataset.task(22).transitions(np.arange(30))._asdict()
+    rows = tiny_dataset.task(22).transitions(np.arange(30))
     adapted = agent.adapt(rows)
     action = adapted.act(np.zeros(2))
     assert action.shape == (2,)
     assert (np.abs(action) <= 1).all()
     order = np.random.default_rng(0).permutation(30)
-    shuffled = agent.adapt({k: v[order] for k, v in rows.items()})
+    shuffled = agent.adapt({k: v[order] for k, v in rows._asdict().items()})
     np.testing.assert_allclose(shuffled.z, adapted.z, atol=1e-6)
 
 

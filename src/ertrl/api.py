@@ -206,7 +206,7 @@ def render(
     family, logged = dataset.make_family(), dataset.task(task)
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
-    adapted = agent.adapt(logged.transitions(rows)._asdict())
+    adapted = agent.adapt(logged.transitions(rows))
     clips = []
     for label, z in (("before", agent.z0), ("after", adapted.z)):
         act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731

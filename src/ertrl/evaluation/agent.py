@@ -11,7 +11,7 @@ from jaxtyping import Array
 from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
-from ertrl.types import Context, Dims
+from ertrl.types import Context, Dims, Transitions
 
 
 @lru_cache(maxsize=16)
@@ -53,12 +53,14 @@ class Agent:
         """Stochastic actions, one key per row."""
         return np.asarray(self._explore(self._learner_state, observation, z, keys))
 
-    def adapt(self, transitions: Mapping[str, Any]) -> "AdaptedAgent":
+    def adapt(self, transitions: Transitions | Mapping[str, Any]) -> "AdaptedAgent":
         """Infer the task from logged transitions of it.
 
-        Takes arrays 'observation' [H, O], 'action' [H, A], 'reward' [H] and 'next_observation'
-        [H, O], in any order of rows.
+        Takes what a dataset gives, or a mapping with 'observation' [H, O], 'action' [H, A],
+        'reward' [H] and 'next_observation' [H, O], in any order of rows.
         """
+        if isinstance(transitions, Transitions):
+            transitions = transitions._asdict()
         names = Context._fields[:4]
         missing = [name for name in names if name not in transitions]
         if missing:
