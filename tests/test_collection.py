@@ -178,6 +178,18 @@ def test_replay_relabels_rewards_and_leaves_diverged_rows_out():
     np.testing.assert_allclose(batch.reward, expected)
 
 
+def test_a_reward_of_the_wrong_shape_is_explained():
+    family = TwoTasks()
+    family.name = "two-tasks"
+    family.reward = lambda outcome, action, parameters: outcome * parameters
+    replay = replay_of(family, rows=1, updates=3)
+    ones, no = np.ones((2, 1)), np.zeros(2, bool)
+    replay.add(np.array([0, 1]), ones, ones, Step(ones, ones, no, no))
+    message = r"two-tasks: .*must have the shape \(3, 8\), got \(3, 8, 1\); is a \[..., 0\] missing"
+    with pytest.raises(ConfigError, match=message):
+        replay.own(block=0, tasks=[0])
+
+
 def test_dynamics_are_never_relabelled():
     family = TwoTasks()
     family.varies = "dynamics"

@@ -149,5 +149,5 @@ def test_every_transition_is_drawn_equally_often(tiny_dataset):
 
 def test_too_large_a_meta_batch_is_refused(tiny_dataset):
     sampling = SamplingConfig(meta_batch=21)
-    with pytest.raises(ConfigError, match="only 20 training tasks"):
+    with pytest.raises(ConfigError, match=r"only 20 training tasks.*give --sampling.meta-batch 20"):
         Sampler(tiny_dataset, sampling, extra_batches=0, seed=0)

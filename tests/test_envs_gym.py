@@ -38,7 +38,7 @@ def test_vector_env_is_row_by_row_the_single_env(name):
     """Beyond two episode ends, so that autoreset is part of it."""
     family = make_family(name)
     own = family.parameters[0] * 0.9
-    tasks, limit = [0, 7, own, 39], 6
+    tasks, limit = [0, 7, own, family.n_tasks - 1], 6
 
     def single(task):
         return lambda: gymnasium.make(env_id(name), task=task, max_episode_steps=limit)

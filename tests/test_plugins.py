@@ -5,9 +5,10 @@ import sys
 import pytest
 
 from ertrl.envs import make_family
-from ertrl.errors import PluginError
+from ertrl.errors import ConfigError, PluginError
 from ertrl.methods import get_method
 from ertrl.plugins import parts
+from ertrl.profiles import collect_config
 
 METHOD = """
 from ertrl.methods.focal import Focal
@@ -22,6 +23,7 @@ from ertrl.envs.families.point_robot import PointRobot
 
 class Elsewhere(PointRobot):
     name = "elsewhere"
+    like = "point-robot"
 
 FAMILIES = (Elsewhere,)
 """
@@ -53,6 +55,13 @@ def test_a_method_of_another_distribution_is_found(install):
 def test_a_family_of_another_distribution_is_found(install):
     install("ertrl.envs.families", FAMILY)
     assert make_family("elsewhere").n_tasks == 40
+    assert collect_config("laptop", "elsewhere") == collect_config("laptop", "point-robot")
+
+
+def test_a_family_that_is_like_nothing_known_is_refused(install):
+    install("ertrl.envs.families", FAMILY.replace('"point-robot"', '"point-robto"'))
+    with pytest.raises(ConfigError, match=r"elsewhere.like: unknown.*Did you mean 'point-robot'"):
+        collect_config("laptop", "elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ class _Collection:
 
     def train(self, stop_signal: list[int], progress: ProgressStyle) -> None:
         """Train to the end, recording at the blocks the configuration names."""
-        config, label = self.config, f"collect {self.family.name}"
+        config, label = self.config, f"collect {self.family.name}, blocks"
         blocks, at = config.steps // config.steps_per_block, config.recorded_blocks()
         before = self._trainer.learned
         with Meter(label, blocks, start=before, style=progress) as meter:

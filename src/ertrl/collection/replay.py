@@ -8,6 +8,7 @@ import numpy as np
 from ertrl import rng, store
 from ertrl.collection.config import CollectConfig
 from ertrl.envs.family import Family, Step
+from ertrl.errors import ConfigError
 from ertrl.types import Transitions
 
 Place = tuple[np.ndarray, np.ndarray]
@@ -172,6 +173,11 @@ class Replay:
     def _reward(self, place: Place, rewarded_by: np.ndarray) -> np.ndarray:
         action, outcome = self._arrays["action"][place], self._arrays["outcome"][place]
         reward = self._family.reward(outcome, action, self._family.parameters[rewarded_by])
+        if reward.shape != action.shape[:-1]:
+            raise ConfigError(
+                f"{self._family.name}: for actions {action.shape}, reward() must have the shape "
+                f"{action.shape[:-1]}, got {reward.shape}; is a [..., 0] missing?"
+            )
         if self._bonus is not None:
             reward = reward + (self._bonus[rewarded_by] * action).sum(axis=-1)
         return reward

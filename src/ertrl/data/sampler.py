@@ -38,7 +38,8 @@ class Sampler:
         if config.meta_batch > len(self._tasks):
             raise ConfigError(
                 f"sampling.meta_batch is {config.meta_batch}, but {dataset.path} has only "
-                f"{len(self._tasks)} training tasks to draw from without replacement"
+                f"{len(self._tasks)} training tasks to draw from without replacement; give "
+                f"--sampling.meta-batch {len(self._tasks)}"
             )
         self._dataset, self._config, self._seed = dataset, config, seed
         self._rl_batches = 1 + extra_batches

@@ -82,6 +82,8 @@ class Family(ABC):
     parameters: Float[np.ndarray, "tasks P"]
     """The task table: row i holds the parameters of task i."""
     split: Split = PAPER_SPLIT
+    like: str = ""
+    """A family whose settings apply where a profile has none for this one."""
     varies: Literal["reward", "dynamics"]
     """What differs between tasks. Where it is the dynamics, a context must show next states."""
     choices: ClassVar[dict[str, tuple[Option, ...]]] = {}
@@ -89,6 +91,11 @@ class Family(ABC):
 
     def __init__(self, **options: Option):
         """Unknown options and values are errors."""
+        if not isinstance(self.split, Split):
+            raise ConfigError(
+                f"{self.name}: split must be Split(train=(0, 1), test_id=(2,), test_ood=(3,)) with "
+                f"Split of ertrl.envs.tasks, got {self.split!r}"
+            )
         for option, value in options.items():
             if option not in self.choices:
                 if not self.choices:
@@ -112,7 +119,10 @@ class Family(ABC):
 
     @abstractmethod
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Reward of an outcome under a task. All arguments share their leading axes."""
+        """Reward of an outcome under a task, one number for each place of the leading axes.
+
+        All arguments share these axes, and there may be any number of them.
+        """
 
     @property
     def observation_dim(self) -> int:

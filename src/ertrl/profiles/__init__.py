@@ -4,7 +4,8 @@ learner                     which learner trains actor and critic
 collect, train, encoder     settings for every family
 methods.NAME, learners.NAME settings of one method or learner
 families.NAME               the same keys again, for one family; `like` names another family
-whose settings apply first; `options` chooses a variant of the family itself
+whose settings apply first (a family can also name it itself: `Family.like`); `options` chooses a
+variant of the family itself
 variants.NAME               all of the above again, applied last: `released` is what the authors'
 released code does where that differs from the paper (docs/released.md)
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 from ertrl.collection.config import CollectConfig
 from ertrl.config import replace_from_json
-from ertrl.envs import make_family
+from ertrl.envs import family_names, make_family
 from ertrl.errors import ConfigError, unknown
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
@@ -51,9 +52,13 @@ def _layers(profile: str, family: str, variant: str) -> list[dict[str, Any]]:
     content = get_profile(profile)
     if variant not in variants(profile):
         raise ConfigError(unknown(f"variant of profile {profile}", variant, variants(profile)))
-    layers = _own_layers(content, family)
+    like = make_family(family).like if family in family_names() else ""
+    if like and like not in content["families"]:
+        told = unknown(f"family of profile {profile}", like, content["families"])
+        raise ConfigError(f"{family}.like: {told}")
+    layers = _own_layers(content, family, like)
     if variant != DEFAULT_VARIANT:
-        layers += _own_layers(content["variants"][variant], family)
+        layers += _own_layers(content["variants"][variant], family, like)
     for layer in layers:
         for key in layer:
             if key not in SECTIONS:
@@ -61,11 +66,11 @@ def _layers(profile: str, family: str, variant: str) -> list[dict[str, Any]]:
     return layers
 
 
-def _own_layers(content: dict[str, Any], family: str) -> list[dict[str, Any]]:
+def _own_layers(content: dict[str, Any], family: str, like: str) -> list[dict[str, Any]]:
     families = content.get("families", {})
     own = dict(families.get(family, {}))
-    like = families[own.pop("like")] if "like" in own else {}
-    return [{k: content[k] for k in SECTIONS & content.keys()}, like, own]
+    other = families[own.pop("like")] if "like" in own else families.get(like, {})
+    return [{k: content[k] for k in SECTIONS & content.keys()}, other, own]
 
 
 def family_options(profile: str, family: str, variant: str = DEFAULT_VARIANT) -> dict[str, Any]:
