@@ -293,7 +293,7 @@ def test_speeds_are_those_of_the_results():
 
 
 def test_the_effect_of_next_states_is_that_of_the_results():
-    text = (ROOT / "docs" / "methods.md").read_text()
+    text = (ROOT / "docs" / "results.md").read_text()
     results = json.loads((ROOT / "results" / "cheetah-vel" / "results.json").read_text())
     variants = {v["label"]: v["runs"] for v in results["families"]["cheetah-vel"]["variants"]}
 
@@ -315,7 +315,10 @@ def test_the_effect_of_next_states_is_that_of_the_results():
 
 def test_what_a_collection_takes_is_what_was_measured():
     text = (ROOT / "docs" / "collection.md").read_text()
-    assert (ROOT / "results" / "collect" / "summary.md").read_text() in text
+    table = (ROOT / "results" / "collect" / "summary.md").read_text()
+    assert table in text
+    minutes = re.search(r"\| cheetah-vel \| ([\d.]+) \|", table)[1]
+    assert f"[{minutes} minutes]" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
