@@ -1,4 +1,4 @@
-"""Methods and families of other installed distributions are found, and what is wrong with them."""
+"""Methods and families are found, ours and installed ones, and what is wrong with them is said."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError, PluginError
 from ertrl.methods import get_method
-from ertrl.plugins import parts
+from ertrl.plugins import choose, parts
 from ertrl.profiles import collect_config
 
 METHOD = """
@@ -76,3 +76,52 @@ def test_a_plug_in_that_does_not_work_is_named(install, source, reason):
     install("ertrl.methods", source)
     with pytest.raises(PluginError, match=reason):
         get_method("focal")
+
+
+@pytest.fixture
+def find(tmp_path, monkeypatch):
+    """Parts of a package with these files, as those of `ertrl.methods` are found."""
+    (tmp_path / "rooms").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def found(**sources):
+        for name, source in {"__init__": "", **sources}.items():
+            (tmp_path / "rooms" / f"{name}.py").write_text(source)
+        return parts("rooms", "METHOD", ("name", "summary"))
+
+    yield found
+    for name in [name for name in sys.modules if name.split(".")[0] == "rooms"]:
+        del sys.modules[name]
+
+
+ABSTRACT = """
+from ertrl.methods.base import Method
+
+class METHOD(Method):
+    name, summary = "two", "second"
+"""
+GOOD = "class METHOD:\n    name, summary = 'one', 'first'"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("class METHOD(", r"rooms/b.py cannot be loaded: SyntaxError: .*line 1"),
+        ("x = 1\nx.y", r"rooms/b.py, line 2, cannot be loaded: AttributeError: "),
+        ("class METHOD:\n    name = 'two'", r"rooms/b.py: the class METHOD has no summary"),
+        (ABSTRACT, "the class METHOD has no init, update"),
+        (GOOD, r"two things are named 'one', in .*rooms/a.py and in .*rooms/b.py"),
+    ],
+)
+def test_a_file_that_does_not_work_is_named_with_its_mistake(find, source, reason):
+    with pytest.raises(PluginError, match=reason):
+        find(a=GOOD, b=source)
+
+
+def test_a_file_that_only_helps_is_named_to_whoever_asks_for_it(find):
+    known = find(a=GOOD, new_one="METHODE = 1")
+    assert list(known) == ["one"]
+    with pytest.raises(ConfigError, match=r"unknown method 'new-one'.*new_one.py .* has no METHOD"):
+        choose("method", "new-one", known, "rooms", "METHOD")
+    with pytest.raises(ConfigError, match=r"Known: one\.$"):
+        choose("method", "two", known, "rooms", "METHOD")

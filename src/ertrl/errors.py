@@ -24,7 +24,7 @@ class MissingExtra(ErtrlError):
 
 
 class PluginError(ErtrlError):
-    """An installed method, learner or family of another distribution does not work."""
+    """The file of a method, learner or family does not work, ours or an installed one."""
 
 
 class CorruptFileError(ErtrlError):

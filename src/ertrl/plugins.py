@@ -2,8 +2,10 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
-from functools import cache
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, TypeVar
@@ -14,52 +16,68 @@ P = TypeVar("P")
 
 
 @cache
-def parts(package: str, attribute: str) -> dict[str, Any]:
-    """What the modules of a package hold under this attribute (one or several), by name.
+def parts(package: str, attribute: str, needed: tuple[str, ...]) -> dict[str, Any]:
+    """What the modules of a package hold under this attribute (one class or several), by name.
 
     In order of file name. Modules of other installed distributions follow that name the package as
-    an entry point's group.
+    an entry point's group. Each class has the attributes that are `needed`.
     """
     named: dict[str, Any] = {}
-    for module in _modules(package, attribute):
+    homes: dict[str, str] = {}
+    for home, module in _modules(package, attribute):
         held = getattr(module, attribute)
         for part in held if isinstance(held, (list, tuple)) else (held,):
+            missing = [name for name in needed if not hasattr(part, name)]
+            missing += sorted(getattr(part, "__abstractmethods__", ()))
+            if missing:
+                name = getattr(part, "__name__", part)
+                raise PluginError(f"{home}: the class {name} has no {', '.join(missing)}")
             if part.name in named:
                 raise PluginError(
-                    f"two things are named '{part.name}'; an installed plug-in must choose another "
-                    "name, or be uninstalled"
+                    f"two things are named '{part.name}', in {homes[part.name]} and in {home}; "
+                    "give one of them another name, or remove it"
                 )
-            named[part.name] = part
+            named[part.name], homes[part.name] = part, home
     return named
 
 
-def _modules(package: str, attribute: str) -> Iterator[ModuleType]:
-    own = sorted(m.name for m in pkgutil.iter_modules(importlib.import_module(package).__path__))
-    for name in own:
-        module = importlib.import_module(f"{package}.{name}")
-        if hasattr(module, attribute):
-            yield module
+def _modules(package: str, attribute: str) -> Iterator[tuple[str, ModuleType]]:
+    """Where a module comes from, in words, and the module."""
+    folder = importlib.import_module(package).__path__
+    for name in sorted(m.name for m in pkgutil.iter_modules(folder)):
+        home = f"{folder[0]}/{name}.py"
+        module = _load(home, partial(importlib.import_module, f"{package}.{name}"))
+        if hasattr(module, attribute):  # others help
+            yield home, module
     for entry in sorted(entry_points(group=package)):
-        try:
-            module = entry.load()
-        except Exception as error:
-            raise PluginError(
-                f"the installed plug-in {entry.name} ({entry.value}, group {entry.group}) cannot "
-                f"be loaded: {type(error).__name__}: {error}. Repair or uninstall it."
-            ) from error
+        home = f"the installed plug-in {entry.name} ({entry.value}, group {entry.group})"
+        module = _load(home, entry.load)
         if not hasattr(module, attribute):
-            raise PluginError(
-                f"the installed plug-in {entry.name} ({entry.value}) has no {attribute}, which "
-                f"the group {entry.group} is for"
-            )
-        yield module
+            raise PluginError(f"{home} has no {attribute}, which the group is for")
+        yield home, module
 
 
-def choose(kind: str, name: str, known: Mapping[str, P]) -> P:
+def _load(home: str, load: Callable[[], ModuleType]) -> ModuleType:
+    try:
+        return load()
+    except Exception as error:
+        # A syntax error says its line itself.
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == home]
+        where = f"{home}, line {lines[-1]}," if lines else home
+        raise PluginError(
+            f"{where} cannot be loaded: {type(error).__name__}: {error}. Repair or remove it."
+        ) from error
+
+
+def choose(kind: str, name: str, known: Mapping[str, P], package: str, attribute: str) -> P:
     """The part of that name; a wrong name is told the nearest right one."""
-    if name not in known:
-        raise ConfigError(unknown(kind, name, known))
-    return known[name]
+    if name in known:
+        return known[name]
+    message = unknown(kind, name, known)
+    file = sys.modules.get(f"{package}.{name.replace('-', '_')}")
+    if file and not hasattr(file, attribute):
+        message += f" {file.__file__} is not among them because it has no {attribute} = ..."
+    raise ConfigError(message)
 
 
 def require(package: str, extra: str) -> ModuleType:

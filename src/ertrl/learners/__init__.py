@@ -8,9 +8,9 @@ __all__ = ["Learner", "LearnerStep", "get_learner", "learners"]
 
 def learners() -> dict[str, type[Learner]]:
     """All learners by name."""
-    return parts(__name__, "LEARNER")
+    return parts(__name__, "LEARNER", ("name", "summary", "paper"))
 
 
 def get_learner(name: str) -> type[Learner]:
     """Find the learner of that name; calling it gives its default settings."""
-    return choose("learner", name, learners())
+    return choose("learner", name, learners(), __name__, "LEARNER")

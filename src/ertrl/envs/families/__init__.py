@@ -8,7 +8,7 @@ from ertrl.plugins import choose, parts
 
 
 def _families() -> dict[str, type[Family]]:
-    return parts(__name__, "FAMILIES")
+    return parts(__name__, "FAMILIES", ("name", "summary"))
 
 
 def family_names() -> list[str]:
@@ -18,4 +18,4 @@ def family_names() -> list[str]:
 
 def make_family(name: str, **options: Option) -> Family:
     """Make the family of that name; `options` change what the family allows to change."""
-    return choose("family", name, _families())(**options)
+    return choose("family", name, _families(), __name__, "FAMILIES")(**options)
