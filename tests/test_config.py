@@ -300,6 +300,15 @@ def test_training_that_cannot_run_is_refused(changes, named):
         train_config(**changes).validate()
 
 
+def test_a_method_that_lives_on_the_critic_refuses_a_learner_without_one():
+    class Cloning(get_learner("td3bc")):
+        has_critic = False
+
+    TrainConfig(get_method("focal")(), Cloning()).validate()
+    with pytest.raises(ConfigError, match="td3bc has no critic; choose another learner"):
+        TrainConfig(get_method("offline-pearl")(), Cloning()).validate()
+
+
 def test_the_defaults_can_run():
     train_config().validate()
     train_config(evaluation=EvaluationConfig(prior_episodes=0)).validate()

@@ -29,6 +29,9 @@ class Learner(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
+    has_critic: ClassVar[bool] = True
+    """Whether the state has a `critic`. Without one `z_gradient` is zero, and methods that live on
+    it refuse the learner."""
 
     @property
     def extra_batches(self) -> int:

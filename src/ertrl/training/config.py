@@ -40,6 +40,11 @@ class TrainConfig(Generic[M, L]):
     def validate(self) -> None:
         """Reject what cannot be run."""
         check(self)
+        if self.method.hears_critic and not self.learner.has_critic:
+            raise ConfigError(
+                f"{self.method.name} trains its encoder with the critic's gradient, but "
+                f"{self.learner.name} has no critic; choose another learner (--use-learner)"
+            )
         for name in ("updates", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) % self.updates_per_call:
                 raise ConfigError(
