@@ -20,6 +20,8 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
+    title: ClassVar[str] = ""
+    """How reports write its name, if not in capitals."""
     loss: ClassVar[str] = "critic_loss"
     """The metric that `update` drives down; a test sees it fall and the encoder move."""
     hears_critic: ClassVar[bool] = False

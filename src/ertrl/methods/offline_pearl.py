@@ -30,6 +30,7 @@ class OfflinePearl(Method):
     """Settings of OfflinePEARL."""
 
     name = "offline-pearl"
+    title = "OfflinePEARL"
     summary = "z trained by the critic's loss; optionally a Gaussian belief"
     paper = "https://arxiv.org/abs/1903.08254"
     hears_critic = True

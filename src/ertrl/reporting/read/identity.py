@@ -8,13 +8,12 @@ from typing import Any
 
 from ertrl.config import to_json
 from ertrl.errors import ConfigError
+from ertrl.methods import methods
 from ertrl.profiles import DEFAULT_VARIANT, train_config
 from ertrl.training import Run
 
 WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
 """Settings in which runs of one variant may differ."""
-TITLES = {"offline-pearl": "OfflinePEARL"}
-"""Names that are not written in capitals."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Identity:
 
 
 def method_title(method: str) -> str:
-    return TITLES.get(method, method.upper())
+    return getattr(methods().get(method), "title", "") or method.upper()
 
 
 def configuration(run: Run) -> dict[str, Any]:
