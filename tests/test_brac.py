@@ -78,6 +78,9 @@ def test_dual_critic_follows_the_bound_and_its_penalty(penalty):
     assert_follows(loss, dual, new, config.dual_learning_rate, tolerance=1e-4)
 
 
+slope_excess, value_excess = (brac.Brac(penalty=p).excess for p in ("gradient", "value"))
+
+
 def linear_dual(weight):
     """The function c = weight . (s, a, z): a network without hidden layers."""
     column = np.array([weight], np.float32).T
@@ -90,16 +93,16 @@ def test_penalties_by_hand():
     # a = (1, 1) its value is 7, (7 - 1)^2 = 36.
     dual = linear_dual([0, 0, 0, 3, 4, 0, 0, 0, 0])
     s, a, z = jnp.ones((2, 5, 3)), jnp.ones((2, 5, 2)), jnp.ones((2, 5, 4))
-    assert brac.excess_slope(dual, s, a, z) == pytest.approx(16, rel=1e-5)
-    assert brac.excess_value(dual, s, a, z) == pytest.approx(36, rel=1e-5)
-    assert brac.excess_value(dual, s, -a, z) == pytest.approx(36, rel=1e-5)
+    assert slope_excess(dual, s, a, z) == pytest.approx(16, rel=1e-5)
+    assert value_excess(dual, s, a, z) == pytest.approx(36, rel=1e-5)
+    assert value_excess(dual, s, -a, z) == pytest.approx(36, rel=1e-5)
     # Up to 1 both are free.
     flat = linear_dual([0, 0, 0, 0.3, 0.4, 0, 0, 0, 0])
-    assert brac.excess_slope(flat, s, a, z) == 0
-    assert brac.excess_value(flat, s, a, z) == 0
+    assert slope_excess(flat, s, a, z) == 0
+    assert value_excess(flat, s, a, z) == 0
     # They are different things: what is large everywhere has no slope, and steep may be small.
-    assert brac.excess_slope(linear_dual([5, 0, 0, 0, 0, 0, 0, 0, 0]), s, a, z) == 0
-    assert brac.excess_value(dual, s, 0 * a, z) == 0
+    assert slope_excess(linear_dual([5, 0, 0, 0, 0, 0, 0, 0, 0]), s, a, z) == 0
+    assert value_excess(dual, s, 0 * a, z) == 0
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.5, 3.0])
@@ -113,8 +116,8 @@ def test_penalties_are_their_twins(scale):
         return ref.mlp(dual, s, a, z)[..., 0]
 
     slope, size = ref.slope_penalty(c, a), ref.size_penalty(c, a)
-    np.testing.assert_allclose(jax.jit(brac.excess_slope)(dual, *rows), slope, 1e-3, 1e-5)
-    np.testing.assert_allclose(jax.jit(brac.excess_value)(dual, *rows), size, 1e-4, 1e-5)
+    np.testing.assert_allclose(jax.jit(slope_excess)(dual, *rows), slope, 1e-3, 1e-5)
+    np.testing.assert_allclose(jax.jit(value_excess)(dual, *rows), size, 1e-4, 1e-5)
     assert (slope > 0) == (scale > 0.5)
 
 

@@ -11,8 +11,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from ertrl.envs import FamilyEnv, FamilyVectorEnv, env_id, family_names, make_family
-from ertrl.envs.render import RenderError, can_render
+from ertrl.envs.render import RenderError
 from ertrl.errors import ConfigError
+from toys import can_render
 
 
 @pytest.mark.parametrize("name", family_names())

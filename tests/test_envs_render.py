@@ -10,12 +10,12 @@ from ertrl.bench.simulation import TWINS
 from ertrl.envs import make_family
 from ertrl.envs.render import (
     RenderError,
-    can_render,
     caption,
     render_rollout,
     render_side_by_side,
     write_video,
 )
+from toys import can_render
 
 needs_opengl = pytest.mark.skipif(
     not can_render() and "ERTRL_MUST_DRAW" not in os.environ, reason="neither EGL nor OSMesa here"
@@ -26,11 +26,16 @@ def stand_still(family):
     return lambda observation, step: np.zeros((len(observation), family.action_dim))
 
 
+@pytest.fixture(autouse=True)
+def few_pictures(monkeypatch):
+    monkeypatch.setattr("ertrl.envs.render.MAX_FPS", 2.0)
+
+
 @needs_opengl
 @pytest.mark.parametrize("name", sorted(TWINS))
 def test_every_robot_can_be_drawn(name):
     family = make_family(name)
-    clip = render_rollout(family, 0, stand_still(family), width=64, height=48, max_fps=2)
+    clip = render_rollout(family, 0, stand_still(family), width=64, height=48)
     assert clip.images.shape[1:] == (48, 64, 3)
     assert clip.images.dtype == np.uint8
     assert clip.images[0].std() > 5
@@ -42,7 +47,7 @@ def test_every_robot_can_be_drawn(name):
 def test_the_task_is_in_the_picture():
     family = make_family("ant-dir")
     one, other = (
-        render_rollout(family, task, stand_still(family), width=64, height=48, max_fps=0.1).images
+        render_rollout(family, task, stand_still(family), width=64, height=48).images
         for task in (0, 19)
     )
     assert (one[0] != other[0]).any()
@@ -58,8 +63,6 @@ def test_clips_side_by_side():
     labelled = caption(left, "before")
     assert labelled[0, :20].any()
     np.testing.assert_array_equal(labelled[:, 20:], left[:, 20:])
-    with pytest.raises(RenderError, match="do not fit side by side"):
-        render_side_by_side(left, right[:, :20])
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])

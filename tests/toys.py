@@ -16,6 +16,7 @@ import reference as ref
 from ertrl.data import Dataset
 from ertrl.data.sampler import SamplingConfig
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
+from ertrl.envs import render
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
@@ -395,3 +396,12 @@ def some_tasks(dataset, tasks, path):
             writer.add(task, Episodes(*(x[rows] for x in (*arrays, *flags))), checkpoint)
     writer.seal(records, dataset.manifest["collector"])
     return Dataset(path)
+
+
+def can_render():
+    """Whether this machine can draw without a screen."""
+    try:
+        render._gl_context(16, 16).free()
+    except render.RenderError:
+        return False
+    return True

@@ -164,9 +164,11 @@ class TanhGaussian(eqx.Module):
         mean, log_std = jnp.split(self.net(*inputs), 2, axis=-1)
         return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
 
-    def mode(self, *inputs: Array) -> Float[Array, "... A"]:
-        """The deterministic action."""
-        return jnp.tanh(self.gaussian(*inputs)[0])
+    def act(self, key: PRNGKeyArray | None, *inputs: Array) -> Float[Array, "... A"]:
+        """A random action or, without a key, the most probable one."""
+        if key is None:
+            return jnp.tanh(self.gaussian(*inputs)[0])
+        return self.sample(key, *inputs).action
 
     def sample(self, key: PRNGKeyArray, *inputs: Array) -> Sample:
         """A reparameterised draw."""

@@ -16,6 +16,7 @@ from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Replay, style_directions
 from ertrl.envs import Family
 from ertrl.errors import ConfigError
+from ertrl.nets import TanhGaussian
 from ertrl.types import Dims, Transitions
 
 Batches = tuple[Transitions, np.ndarray]
@@ -37,12 +38,6 @@ class Policies(NamedTuple):
     learn: Callable[..., tuple[sac.SacState, dict[str, Array]]]
     """(state of a group, transitions, task inputs, key, group) -> state of the group, metrics;
     one block of updates"""
-
-
-def _act(actor, observation: Array, task: Array, key: PRNGKeyArray | None) -> Array:
-    if key is None:
-        return actor.mode(observation, task)
-    return actor.sample(key, observation, task).action
 
 
 def task_inputs(family: Family, config: CollectConfig) -> np.ndarray:
@@ -80,7 +75,7 @@ def conditioned(family: Family, config: CollectConfig) -> Policies:
 
     return Policies(
         init=lambda key: sac.init(config, dims, table.shape[1], key),
-        act=lambda state, observation, key: _act(state.actor.net, *with_task(observation), key),
+        act=lambda state, observation, key: state.actor.net.act(key, *with_task(observation)),
         gaussian=lambda state, observation: state.actor.net.gaussian(*with_task(observation)),
         groups=1,
         draw=draw,
@@ -98,12 +93,11 @@ def independent(family: Family, config: CollectConfig) -> Policies:
     dims = Dims(family.observation_dim, family.action_dim)
 
     def act(state, observation, key):
-        nothing = jnp.zeros((*observation.shape[:2], 0))
         keys = None if key is None else jax.random.split(key, n)
-        return jax.vmap(_act)(state.actor.net, observation, nothing, keys)
+        return jax.vmap(TanhGaussian.act)(state.actor.net, keys, observation)
 
     def gaussian(state, observation):
-        return jax.vmap(lambda actor, s: actor.gaussian(s))(state.actor.net, observation)
+        return jax.vmap(TanhGaussian.gaussian)(state.actor.net, observation)
 
     def draw(replay: Replay, block: int, group: int) -> Batches:
         batch = replay.own(block, range(group * size, (group + 1) * size))

@@ -126,12 +126,10 @@ class Family(ABC):
 
     @property
     def observation_dim(self) -> int:
-        """How many numbers an observation has."""
         return sum(size for _, size in self.layout)
 
     @property
     def n_tasks(self) -> int:
-        """How many tasks the table has."""
         return len(self.parameters)
 
     def describe(self) -> dict[str, Any]:

@@ -34,19 +34,6 @@ def env_id(family: str) -> str:
     return f"ertrl/{''.join(word.capitalize() for word in family.split('-'))}-v0"
 
 
-def register_envs() -> None:
-    """Make all families known to `gymnasium.make` and `gymnasium.make_vec`."""
-    for name in family_names():
-        if env_id(name) not in gymnasium.registry:
-            gymnasium.register(
-                env_id(name),
-                entry_point="ertrl.envs.gym:FamilyEnv",
-                vector_entry_point="ertrl.envs.gym:FamilyVectorEnv",
-                max_episode_steps=make_family(name).horizon,
-                kwargs={"family": name},
-            )
-
-
 def _spaces(family: Family) -> tuple[Box, Box]:
     limit = OBSERVATION_LIMIT
     return (
@@ -63,11 +50,7 @@ def _family(family: str | Family, options: dict[str, Option]) -> Family:
     return family
 
 
-def _simulation_seed(random: np.random.Generator) -> int:
-    return int(random.integers(2**31))
-
-
-def _warn_of_divergence(family: Family, rows: str) -> None:
+def _warn_of_divergence(family: Family, rows: str = "") -> None:
     gymnasium.logger.warn(f"{family.name}: the simulation diverged{rows}; drop that episode")
 
 
@@ -106,19 +89,18 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode; Gymnasium's generator draws the seed of the simulation."""
         super().reset(seed=seed)
-        observation = self._simulation.reset([_simulation_seed(self.np_random)])[0]
+        observation = self._simulation.reset([int(self.np_random.integers(2**31))])[0]
         return observation, {"parameters": self.parameters.copy()}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """One control step."""
         action = np.clip(action, -1, 1)[None]
         step = self._simulation.step(action)
         reward = self.family.reward(step.outcome, action, self.parameters[None])[0]
         diverged = bool(step.diverged[0])
         if diverged:
-            _warn_of_divergence(self.family, "")
-        outcome, parameters = step.outcome[0], self.parameters.copy()
-        info = {"parameters": parameters, "outcome": outcome, "diverged": diverged}
+            _warn_of_divergence(self.family)
+        info = {"parameters": self.parameters.copy(), "outcome": step.outcome[0]}
+        info["diverged"] = diverged
         return step.observation[0], float(reward), bool(step.terminated[0]), diverged, info
 
     def render(self) -> np.ndarray:
@@ -132,7 +114,6 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return self._painter.draw(data, dict(zip(names, self.parameters.tolist(), strict=True)))
 
     def close(self) -> None:
-        """Free the graphics memory."""
         if self._painter is not None:
             self._painter.close()
             self._painter = None
@@ -225,7 +206,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def _restart(self, rows: np.ndarray) -> np.ndarray:
         """Observations of all rows after the given ones restarted."""
-        seeds = [_simulation_seed(self._random[row]) for row in rows]
+        seeds = [int(self._random[row].integers(2**31)) for row in rows]
         return self._simulation.reset(seeds, rows)
 
     def _info(self) -> dict[str, Any]:
@@ -233,4 +214,11 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return {"parameters": self.parameters.copy(), "_parameters": everywhere}
 
 
-register_envs()
+for _name in family_names():
+    gymnasium.register(
+        env_id(_name),
+        entry_point="ertrl.envs.gym:FamilyEnv",
+        vector_entry_point="ertrl.envs.gym:FamilyVectorEnv",
+        max_episode_steps=make_family(_name).horizon,
+        kwargs={"family": _name},
+    )

@@ -185,7 +185,6 @@ class MujocoFamily(Family):
     released_tasks: np.ndarray
 
     def __init__(self, **options: Any):
-        """The options choose the split; the robot says what is seen and done."""
         super().__init__(**options)
         released = self.options["split"] == "released"
         self.split = RELEASED_SPLIT if released else PAPER_SPLIT

@@ -24,6 +24,7 @@ from ertrl.envs.rollout import Policy
 from ertrl.errors import ErtrlError
 
 MARK = (0.9, 0.2, 0.2, 0.9)
+MAX_FPS = 30.0
 HELP = (
     "On Debian or Ubuntu install one of them: `apt-get install libegl1` (or `libosmesa6`); "
     "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses one."
@@ -66,20 +67,10 @@ def _gl_context(width: int, height: int) -> Any:
     raise RenderError(f"no off-screen OpenGL here; tried {'; '.join(failures)}. {HELP}")
 
 
-def can_render() -> bool:
-    """Whether this machine can draw without a screen."""
-    try:
-        _gl_context(16, 16).free()
-    except RenderError:
-        return False
-    return True
-
-
 class Painter:
     """Draws states of one model, following its torso."""
 
     def __init__(self, model: Model, width: int = 320, height: int = 240):
-        """Needs EGL or OSMesa."""
         mujoco = mujoco_module()
         self._context = _gl_context(width, height)
         model.vis.global_.offwidth = max(model.vis.global_.offwidth, width)
@@ -113,22 +104,21 @@ class Painter:
         return picture[::-1].copy()
 
     def close(self) -> None:
-        """Free the graphics memory."""
         self._context.make_current()
         self._canvas.free()
         self._context.free()
 
     def _mark(self, data: Data, parameters: dict[str, float]) -> None:
-        mujoco = mujoco_module()
+        shapes = mujoco_module().mjtGeom
         if "goal_x" in parameters:
             goal = np.array([parameters["goal_x"], parameters["goal_y"], 0.1])
-            self._add(mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, 0.1), goal)
+            self._add(shapes.mjGEOM_SPHERE, np.full(3, 0.1), goal)
         if "direction" in parameters:
             angle = parameters["direction"]
             start = data.body("torso").xpos + np.array([0, 0, 0.6])
             end = start + np.array([np.cos(angle), np.sin(angle), 0])
-            arrow = self._add(mujoco.mjtGeom.mjGEOM_ARROW, np.zeros(3), start)
-            mujoco.mjv_connector(arrow, mujoco.mjtGeom.mjGEOM_ARROW.value, 0.04, start, end)
+            arrow = self._add(shapes.mjGEOM_ARROW, np.zeros(3), start)
+            mujoco_module().mjv_connector(arrow, shapes.mjGEOM_ARROW.value, 0.04, start, end)
 
     def _add(self, shape: Any, size: np.ndarray, position: np.ndarray) -> Any:
         geom = self._scene.geoms[self._scene.ngeom]
@@ -152,9 +142,8 @@ def render_rollout(
     seed: int = 0,
     width: int = 320,
     height: int = 240,
-    max_fps: float = 30.0,
 ) -> Frames:
-    """Run one episode and draw it, at most so many pictures per simulated second.
+    """Run one episode and draw it, at most 30 pictures per simulated second.
 
     The policy sees observations [1, O] and the number of the step, as in `rollout`.
     """
@@ -164,7 +153,7 @@ def render_rollout(
     with closing(Painter(simulation.snapshot(0)[0], width, height)) as painter:
         observation = simulation.reset([seed])
         images, total = [painter.draw(simulation.snapshot(0)[1], names)], 0.0
-        every = max(1, math.ceil(1 / (max_fps * simulation.dt) - 1e-9))
+        every = max(1, math.ceil(1 / (MAX_FPS * simulation.dt) - 1e-9))
         for t in range(family.horizon):
             action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
             step = simulation.step(action)
@@ -181,11 +170,6 @@ def render_rollout(
 
 def render_side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Two clips in one; the shorter one waits on its last picture."""
-    if left.shape[1:] != right.shape[1:]:
-        raise RenderError(
-            f"clips of {left.shape[1:3]} and {right.shape[1:3]} pixels do not fit side by side; "
-            "draw both with the same width and height"
-        )
     length = max(len(left), len(right))
     clips = [c[np.minimum(np.arange(length), len(c) - 1)] for c in (left, right)]
     gap = np.full((*clips[0].shape[:2], 4, 3), 255, np.uint8)
@@ -204,7 +188,6 @@ def caption(images: np.ndarray, text: str) -> np.ndarray:
 
 
 def check_suffix(path: str | Path) -> None:
-    """Only what can be written."""
     if Path(path).suffix not in (".mp4", ".gif"):
         name = Path(path).name
         raise RenderError(f"'{name}' is neither .mp4 nor .gif; those are what can be written")

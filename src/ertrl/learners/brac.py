@@ -225,10 +225,21 @@ class Brac(Learner):
                 jnp.concatenate([zs, zs], axis=1),
             )[..., 0]
             bound = losses.dual_kl(*jnp.split(c, 2, axis=1)).mean()
-            excess = PENALTIES[self.penalty](dual, s, mixed, zs)
-            return -bound + self.penalty_weight * excess, None
+            return -bound + self.penalty_weight * self.excess(dual, s, mixed, zs), None
 
         return dual.minimise(loss, self.dual_learning_rate)[0]
+
+    def excess(self, dual: MLP, s: Array, mixed: Array, zs: Array) -> Float[Array, ""]:
+        """Mean max(x - 1, 0)^2 at actions between the policy's and the data's.
+
+        x is |grad_a c(s, a, z)|, or [released] |c(s, a, z)|, which is not a slope.
+        """
+        if self.penalty == "value":
+            size = jnp.abs(dual(s, mixed, zs))
+        else:
+            slope = jax.grad(lambda a: dual(s, a, zs).sum())(mixed)
+            size = jnp.sqrt(jnp.square(slope).sum(axis=-1) + 1e-8)
+        return jnp.square(jnp.maximum(size - 1, 0)).mean()
 
     def fit_data(
         self, model: Trained[TanhGaussian], rl: Transitions, z: Float[Array, "T Z"]
@@ -243,33 +254,7 @@ class Brac(Learner):
 
     def act(self, state: BracState, observation, z, key=None):
         """The mode of the policy, or a sample if a key is given."""
-        if key is None:
-            return state.actor.net.mode(observation, z)
-        return state.actor.net.sample(key, observation, z).action
+        return state.actor.net.act(key, observation, z)
 
-
-def excess_slope(
-    dual: MLP,
-    s: Float[Array, "T B O"],
-    mixed: Float[Array, "T B A"],
-    zs: Float[Array, "T B Z"],
-) -> Float[Array, ""]:
-    """Mean max(|grad_a c(s, a, z)| - 1, 0)^2 at actions between the policy's and the data's."""
-    slope = jax.grad(lambda a: dual(s, a, zs).sum())(mixed)
-    norm = jnp.sqrt(jnp.square(slope).sum(axis=-1) + 1e-8)
-    return jnp.square(jnp.maximum(norm - 1, 0)).mean()
-
-
-def excess_value(
-    dual: MLP,
-    s: Float[Array, "T B O"],
-    mixed: Float[Array, "T B A"],
-    zs: Float[Array, "T B Z"],
-) -> Float[Array, ""]:
-    """Mean max(|c(s, a, z)| - 1, 0)^2 at actions in between. [released] Not a slope."""
-    return jnp.square(jnp.maximum(jnp.abs(dual(s, mixed, zs)) - 1, 0)).mean()
-
-
-PENALTIES = {"gradient": excess_slope, "value": excess_value}
 
 LEARNER = Brac

@@ -19,7 +19,6 @@ class AntSimulation(MujocoSimulation):
     layout = (("qpos", 15), ("qvel", 14))
 
     def observe(self) -> np.ndarray:
-        """Positions and velocities, all of them."""
         return join(self.qpos, self.qvel)
 
     def outcome(self, before: np.ndarray) -> np.ndarray:
@@ -35,7 +34,6 @@ class AntDirSimulation(AntSimulation):
         return (self.qpos[:, :2] - before) / self.dt
 
     def terminated(self) -> np.ndarray:
-        """The torso must stay between 0.2 and 1 m high."""
         height = self.qpos[:, 2]
         return (height < 0.2) | (height > 1.0)
 
@@ -46,7 +44,6 @@ class UnplacedAntDirSimulation(AntDirSimulation):
     layout = (("qpos[2:]", 13), ("qvel", 14))
 
     def observe(self) -> np.ndarray:
-        """Positions without x and y, and velocities."""
         return join(self.qpos[:, 2:], self.qvel)
 
 
@@ -78,7 +75,6 @@ class AntGoal(MujocoFamily):
     simulation = AntSimulation
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Minus the distance to the goal along the axes, minus a price on effort."""
         distance = np.abs(outcome - parameters).sum(axis=-1)
         return -distance - 0.1 * np.square(action).sum(axis=-1)
 
@@ -116,7 +112,6 @@ class AntDir(DirectionFamily):
         super().__init__(**options)
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Velocity in the wanted direction and 1 for being alive, minus a price on effort."""
         return self.speed_along(outcome, parameters) + 1 - 0.5 * np.square(action).sum(axis=-1)
 
 

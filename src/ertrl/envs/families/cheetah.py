@@ -17,7 +17,6 @@ class CheetahSimulation(MujocoSimulation):
     layout = (("qpos[1:]", 8), ("qvel", 9), ("torso position", 3))
 
     def __init__(self, size: int, threads: int | None = None):
-        """The position of the torso is part of the observation."""
         super().__init__(size, threads)
         self._torso = self.bind("xpos")[:, self.model.body("torso").id]
 
@@ -45,7 +44,6 @@ class CheetahVel(MujocoFamily):
     simulation = CheetahSimulation
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Minus the distance to the wanted velocity, minus a price on effort."""
         return -np.abs(outcome - parameters)[..., 0] - 0.05 * np.square(action).sum(axis=-1)
 
 

@@ -16,7 +16,6 @@ class RunnerSimulation(MujocoSimulation):
     velocity_noise = "uniform"
 
     def observe(self) -> np.ndarray:
-        """Positions without x, velocities within 10 of zero."""
         return join(self.qpos[:, 1:], np.clip(self.qvel, -10, 10))
 
     def outcome(self, before: np.ndarray) -> np.ndarray:
@@ -33,7 +32,6 @@ class HopperSimulation(RunnerSimulation):
     layout = (("qpos[1:]", 5), ("clipped qvel", 6))
 
     def terminated(self) -> np.ndarray:
-        """Too low, leaning over, or moving wildly."""
         moving = np.concatenate([self.qpos[:, 2:], self.qvel], axis=1)
         wild = (np.abs(moving) >= 100).any(axis=1)
         return wild | (self.qpos[:, 1] <= 0.7) | (np.abs(self.qpos[:, 2]) >= 0.2)
@@ -48,7 +46,6 @@ class WalkerSimulation(RunnerSimulation):
     layout = (("qpos[1:]", 8), ("clipped qvel", 9))
 
     def terminated(self) -> np.ndarray:
-        """Too low, too high or leaning over."""
         height, angle = self.qpos[:, 1], self.qpos[:, 2]
         return (height <= 0.8) | (height >= 2.0) | (np.abs(angle) >= 1.0)
 
@@ -66,7 +63,6 @@ class ScaledFamily(MujocoFamily):
     """MuJoCo model fields that the factor multiplies."""
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> MujocoSimulation:
-        """Scale each row's model."""
         factor = np.asarray(parameters, np.float64)[:, 0]
         if not (factor > 0).all():
             name = self.parameter_names[0]
@@ -75,7 +71,6 @@ class ScaledFamily(MujocoFamily):
         return self.simulation(len(factor), threads, dict.fromkeys(self.scaled, factor), refresh)
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Forward velocity and 1 for being alive, minus a small price on effort."""
         return outcome[..., 0] + 1 - 1e-3 * np.square(action).sum(axis=-1)
 
 

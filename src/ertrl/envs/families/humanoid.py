@@ -25,7 +25,6 @@ class HumanoidSimulation(MujocoSimulation):
     )
 
     def __init__(self, size: int, threads: int | None = None):
-        """Many derived quantities are part of the observation."""
         super().__init__(size, threads)
         self._observed = [self.bind(field) for field in ("cinert", "cvel", "qfrc_actuator")]
         self._centre = self.bind("subtree_com")[:, self.model.body("torso").id, :2]
@@ -33,7 +32,6 @@ class HumanoidSimulation(MujocoSimulation):
         self._no_contact_forces = np.zeros((size, 6 * self.model.nbody))
 
     def observe(self) -> np.ndarray:
-        """Positions without x and y, velocities, inertias, body velocities, forces."""
         return join(self.qpos[:, 2:], self.qvel, *self._observed, self._no_contact_forces)
 
     def position(self) -> np.ndarray:
@@ -45,7 +43,6 @@ class HumanoidSimulation(MujocoSimulation):
         return (self._centre - before) / self.dt
 
     def terminated(self) -> np.ndarray:
-        """The torso must stay between 1 and 2 m high."""
         height = self.qpos[:, 2]
         return (height < 1.0) | (height > 2.0)
 

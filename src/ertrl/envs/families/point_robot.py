@@ -15,7 +15,6 @@ class PointSimulation(Simulation):
     """Positions that move by 0.1 x action + drift. They start at the origin, without noise."""
 
     def __init__(self, drift: np.ndarray):
-        """One row per drift vector."""
         self.size = len(drift)
         self._drift = drift
         self._position = np.zeros((self.size, 2))
@@ -33,11 +32,9 @@ class PointSimulation(Simulation):
         return Step(observation, observation, never, ~np.isfinite(self._position).all(axis=1))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Where the points are."""
         return {"position": self._position.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Put the points there."""
         self._position = state["position"].copy()
 
 
@@ -59,11 +56,9 @@ class PointRobot(Family):
         return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
-        """All tasks move alike."""
         return PointSimulation(np.zeros((len(parameters), 2)))
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Minus the distance to the goal."""
         return -np.linalg.norm(outcome - parameters, axis=-1)
 
 
@@ -88,11 +83,9 @@ class PointRobotWind(PointRobot):
         return np.concatenate([inside[~held_out], inside[held_out], ring])
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
-        """The drift is the task."""
         return PointSimulation(np.asarray(parameters, np.float64))
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Minus the distance to (1, 0), whatever the wind."""
         return -np.linalg.norm(outcome - [1.0, 0.0], axis=-1)
 
 
