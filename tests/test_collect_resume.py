@@ -18,7 +18,7 @@ import pytest
 from conftest import TINY_COLLECT, options_of
 from ertrl import api, store
 from ertrl.collection import collect, sac
-from ertrl.collection.savepoints import RowSeal, Savepoint, open_savepoints, unfinished_folder
+from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, unfinished_folder
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
 from ertrl.errors import CorruptFileError, DataError, RunError
 from ertrl.types import Dims, Episodes
@@ -303,10 +303,9 @@ def test_a_large_state_is_saved_in_portions(tmp_path, monkeypatch):
     config = SMALL["point-robot"]
     states = [sac.init(config, Dims(2, 2), 2, jax.random.key(seed)) for seed in (0, 1)]
     monkeypatch.setattr("ertrl.collection.savepoints.PORTION_BYTES", 3000)
-    with open_savepoints(tmp_path / "d", {"family": "point-robot"}) as savepoints:
-        savepoints.save(Savepoint(7, {"block": np.array(7)}, {}), states[0])
-        portions = sorted(savepoints.folder.glob("00000007.part*"))
-        read = savepoints.load_state(7, states[1])
-    assert len(portions) > 3
+    savepoints = Savepoints(tmp_path, {"family": "point-robot"})
+    savepoints.save(Savepoint(7, {"block": np.array(7)}, {}), states[0])
+    read = savepoints.load_state(7, states[1])
+    assert len(sorted(tmp_path.glob("00000007.part*"))) > 3
     assert eqx.tree_equal(read, states[0])
     assert all(x.is_deleted() for x in jax.tree.leaves(states[1])), "never all of it twice"

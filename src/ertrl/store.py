@@ -55,17 +55,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
-def sweep(folder: Path) -> list[Path]:
-    """Remove temporary files of writers that were killed; returns what was removed."""
-    removed = []
-    for file in sorted(folder.glob(".*.tmp")):
-        process = file.name.split(".")[-2]
-        if process.isdecimal() and not _alive(int(process)):
-            file.unlink(missing_ok=True)
-            removed.append(file)
-    return removed
-
-
 def _alive(process: int) -> bool:
     try:
         os.kill(process, 0)

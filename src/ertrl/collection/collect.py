@@ -1,14 +1,22 @@
 """Collect a dataset: train, record from poor to expert, measure the references, seal."""
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
+from ertrl import store
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.cost import check_disk, describe_needs, needs
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.replay import style_directions
-from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, open_savepoints, sweep
+from ertrl.collection.savepoints import (
+    RowSeal,
+    Savepoint,
+    Savepoints,
+    sweep,
+    unfinished_folder,
+)
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
@@ -41,8 +49,9 @@ def collect(
         "config": to_json(config),
         "references": references.fingerprint if references else None,
     }
-    with open_savepoints(path, identity) as savepoints, stop_signals() as stop_signal:
-        collection = None
+    folder = unfinished_folder(path)
+    with store.exclusive(folder), stop_signals() as stop_signal:
+        savepoints, collection = Savepoints(folder, identity), None
         try:
             point = savepoints.load()
             if point is None:
@@ -61,7 +70,7 @@ def collect(
             if collection:
                 collection.writer.abandon() if hopeless else collection.writer.pause()
             if hopeless:
-                savepoints.remove()
+                shutil.rmtree(folder, ignore_errors=True)
             raise
     sweep(path)
     return Dataset(path, verify=False)

@@ -21,7 +21,6 @@ from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import layout
 from ertrl.envs import Family
 from ertrl.errors import DataError
-from ertrl.provenance import provenance
 from ertrl.text import readable_bytes, readable_duration
 
 MARGIN = 64 * 2**20
@@ -144,14 +143,12 @@ def estimate(
         "disk_free": free,
         "needs": wanted,
         "fits": {"memory": memory < total, "disk": disk < free},
-        "replay_fits_into_memory": wanted["disk"]["replay (while collecting)"] + memory < total,
         "measured": {
             "env_steps_per_second": family.n_tasks * config.simulations_per_task / per_step,
             "seconds_per_update_of_a_policy": per_update_step / config.updates_per_step / policies,
             "recorded_env_steps_per_second": family.n_tasks * family.horizon / per_episode,
             "seconds": time.monotonic() - begun,
         },
-        "provenance": provenance(),
     }
 
 
@@ -219,6 +216,4 @@ def describe_estimate(value: dict[str, Any]) -> str:
     for what, fits in value["fits"].items():
         if not fits:
             lines.append(f"This does not fit: there is not enough {what}.")
-    if not value["replay_fits_into_memory"]:
-        lines.append("The replay does not fit into memory: updates will wait for the disk.")
     return "\n".join(lines)

@@ -11,12 +11,11 @@
 Rows that were written after the newest description are written again, with the same numbers.
 """
 
-import contextlib
 import hashlib
 import shutil
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,6 @@ import numpy as np
 
 from ertrl import store
 from ertrl.collection.sac import SacState
-from ertrl.config import to_json
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
 
@@ -109,8 +107,7 @@ class Savepoints:
             store.write_json(about, {"kind": "ertrl-collection", **identity, **here})
             return
         there = store.read_json(about, "ertrl-collection")
-        difference = _difference({k: there.get(k) for k in identity}, identity)
-        if difference:
+        if difference := _difference({k: there.get(k) for k in identity}, identity):
             raise DataError(
                 f"{self.folder} holds an unfinished collection with other settings: {difference}. "
                 "Go on with those settings, choose another place with --out, or remove that folder "
@@ -179,18 +176,6 @@ class Savepoints:
             for suffix in (".json", *files):
                 (self.folder / f"{old:08d}{suffix}").unlink(missing_ok=True)
 
-    def remove(self) -> None:
-        """The collection is complete, or cannot be completed."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def open_savepoints(path: Path, identity: dict[str, Any]) -> Generator[Savepoints]:
-    """Hold the folder of the unfinished dataset `path`; what is saved there stays."""
-    folder = unfinished_folder(path)
-    with store.exclusive(folder):
-        yield Savepoints(folder, identity)
-
 
 def _portions(arrays: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
     """Positions of arrays that go into one file, and its suffix."""
@@ -204,14 +189,9 @@ def _portions(arrays: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
     return ((f".part{k}", positions) for k, positions in enumerate(portions))
 
 
-def _difference(there: Any, here: Any) -> str:
+def _difference(there: Any, here: Any, name: str = "") -> str:
     """Names what differs, deepest names first: 'steps is 600 there and 700 here'."""
-    return "; ".join(_differences(to_json(there), to_json(here), ""))
-
-
-def _differences(there: Any, here: Any, name: str) -> Iterator[str]:
     if isinstance(there, dict) and isinstance(here, dict):
-        for key in sorted(there.keys() | here.keys()):
-            yield from _differences(there.get(key), here.get(key), key)
-    elif there != here:
-        yield f"{name} is {there!r} there and {here!r} here"
+        keys = sorted(there.keys() | here.keys())
+        return "; ".join(filter(None, (_difference(there.get(k), here.get(k), k) for k in keys)))
+    return "" if there == here else f"{name} is {there!r} there and {here!r} here"

@@ -26,7 +26,6 @@ class PolicyTrainer:
 
     def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
         """Nothing runs yet. With a folder, the replay lives in files there."""
-        config.validate()
         self.family, self.config = family, config
         self.policies = policies = POLICIES[config.policy](family, config)
         state = policies.init(rng.key(config.seed, "sac-init"))

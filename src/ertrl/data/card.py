@@ -18,11 +18,6 @@ from ertrl.envs import group_title
 from ertrl.text import markdown_table
 
 CARD, PICTURE = "README.md", "learning-curve.png"
-SIZES = (
-    *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M"),
-    *("1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B"),
-)
-"""The Hub's words for the number of rows, a digit more each."""
 USE = f"""\
 ```python
 from ertrl import Dataset
@@ -39,7 +34,6 @@ rows beyond `lengths.npy` are zero."""
 
 def write_card(dataset: Dataset) -> list[Path]:
     """Write or renew the card of a dataset; returns its files."""
-    store.sweep(dataset.path)
     summary = describe(dataset)
     parts = {CARD: text(summary).encode()}
     if _learned(summary):
@@ -85,13 +79,11 @@ def text(summary: dict[str, Any]) -> str:
 
 def _front_matter(summary: dict[str, Any], title: str) -> str:
     """What the Hub reads; JSON values are YAML."""
-    digits = len(str(summary["transitions"]))
     values = {
         "license": "mit" if summary["simulator"] else "unknown",
         "pretty_name": title,
         "task_categories": ["reinforcement-learning"],
         "tags": ["reinforcement-learning", "offline-rl", "meta-rl", "ertrl", summary["family"]],
-        "size_categories": [SIZES[min(max(digits - 3, 0), len(SIZES) - 1)]],
         # The arrays are for memory-mapping, not for the Hub's table viewer.
         "viewer": False,
     }

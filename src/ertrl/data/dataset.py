@@ -95,8 +95,7 @@ class Dataset:
             )
         self.family: str = self.manifest["family"]
         self.family_options: dict[str, Any] = self.manifest["family_options"]
-        # Datasets made before logs could be imported do not say that they have one.
-        self.has_simulator: bool = self.manifest.get("simulator", True)
+        self.has_simulator: bool = self.manifest["simulator"]
         self.horizon: int = self.manifest["horizon"]
         self.dims = Dims(
             self.manifest["observation_dim"],

@@ -14,7 +14,6 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
 from ertrl.envs import env_id
 from ertrl.errors import ConfigError, DataError
@@ -23,6 +22,8 @@ from ertrl.progress import Meter, ProgressStyle
 
 OURS = "ertrl"
 """Key of our own part of a Minari dataset's metadata."""
+SHARED = ("family", "family_options", "parameter_names", "horizon", "simulator")
+"""What tasks have in common, in the manifest's words."""
 
 
 def minari_library() -> Any:
@@ -77,7 +78,7 @@ def _export_task(minari: Any, dataset: Dataset, data: TaskData, identity: str) -
             description=f"Task {data.task} ({data.group}) of {dataset.family}, exported by ertrl.",
         )
     # First the metadata: it says how many episodes follow, so a half-written dataset is noticed.
-    made.storage.update_metadata({OURS: _about(dataset, data), **_scores(dataset, data)})
+    made.storage.update_metadata({OURS: _about(dataset, data), **_scores(data)})
     made.storage.update_episodes(_buffers(data))
     made.storage.update_episode_metadata(
         [{"checkpoint": int(checkpoint)} for checkpoint in data.checkpoints]
@@ -95,22 +96,17 @@ def _env_spec(dataset: Dataset, task: int) -> Any:
 
 def _about(dataset: Dataset, data: TaskData) -> dict[str, Any]:
     entry = next(e for e in dataset.manifest["tasks"] if e["task"] == data.task)
-    shared = ("family", "family_options", "parameter_names", "horizon", "collector", "provenance")
+    shared = {name: dataset.manifest[name] for name in (*SHARED, "collector", "provenance")}
     return {
-        "format": layout.FORMAT,
-        "dataset": {name: dataset.manifest[name] for name in shared}
-        | {"simulator": dataset.has_simulator, "content": dataset.fingerprint},
+        "dataset": shared | {"content": dataset.fingerprint},
         "task": {k: entry[k] for k in ("task", "group", "parameters", "reference", "episodes")},
     }
 
 
-def _scores(dataset: Dataset, data: TaskData) -> dict[str, Any]:
+def _scores(data: TaskData) -> dict[str, Any]:
     """The ends of the normalised scale in Minari's own words."""
-    if not {"expert", "random"} <= data.reference.keys():
-        return {}
-    scores = {"ref_max_score": data.reference["expert"], "ref_min_score": data.reference["random"]}
-    episodes = dataset.manifest["collector"].get("config", {}).get("reference_episodes")
-    return scores | ({"num_episodes_average_score": episodes} if episodes else {})
+    words = {"expert": "ref_max_score", "random": "ref_min_score"}
+    return {words[kind]: value for kind, value in data.reference.items() if kind in words}
 
 
 def _buffers(data: TaskData) -> Iterator[Any]:

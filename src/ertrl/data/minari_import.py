@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.minari_export import OURS, minari_library
+from ertrl.data.minari_export import OURS, SHARED, minari_library
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 from ertrl.envs import GROUP_TITLES
 from ertrl.envs.rollout import blank_episodes
@@ -55,13 +55,9 @@ def import_minari(
     shared, tasks = _restore(sources) or _adopt(sources, label or out.name)
     first = sources[0].minari
     about = Description(
-        family=shared["family"],
-        family_options=shared["family_options"],
-        parameter_names=tuple(shared["parameter_names"]),
-        horizon=shared["horizon"],
         observation_dim=first.observation_space.shape[0],
         action_dim=first.action_space.shape[0],
-        simulator=shared["simulator"],
+        **{name: shared[name] for name in SHARED},
     )
     writer = DatasetWriter(out, about, {t: len(source.lengths) for t, (source, _) in tasks.items()})
     try:
@@ -199,15 +195,8 @@ def _adopt(sources: list[Source], label: str) -> tuple[dict[str, Any], Tasks]:
         "collector": {"name": "minari", "config": {}, "curve": []},
     }
     return shared, {
-        task: (source, TaskRecord("train", (), _reference(source)))
-        for task, source in enumerate(sources)
+        task: (source, TaskRecord("train", (), {})) for task, source in enumerate(sources)
     }
-
-
-def _reference(source: Source) -> dict[str, float]:
-    metadata = source.minari.storage.metadata
-    words = {"expert": "ref_max_score", "random": "ref_min_score"}
-    return {k: float(metadata[word]) for k, word in words.items() if metadata.get(word) is not None}
 
 
 def _groups(given: Sequence[str], identities: list[str]) -> dict[str, str]:

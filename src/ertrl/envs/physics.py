@@ -101,8 +101,6 @@ class MujocoSimulation(Simulation):
     def reset(self, seeds: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
         """The model's rest pose plus noise from the row's seed."""
         rows = np.arange(self.size) if rows is None else rows
-        if len(seeds) != len(rows):
-            raise ConfigError(f"{len(rows)} rows to reset but {len(seeds)} seeds")
         self._batch.reset(rows, stage=mujoco_module().mjtStage.mjSTAGE_NONE.value)
         for row, seed in zip(rows, seeds, strict=True):
             random = rng.generator(seed, "reset")

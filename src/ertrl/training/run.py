@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import equinox as eqx
 from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.data import Dataset, Sampler
-from ertrl.errors import CorruptFileError, RunError
+from ertrl.errors import ConfigError, CorruptFileError, RunError
 from ertrl.evaluation import Agent, references
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
@@ -274,7 +275,6 @@ class MetricsLog:
 
     def flush(self) -> int:
         """Bring all lines to the disk; returns the file's length."""
-        self._file.flush()
         os.fsync(self._file.fileno())
         return self._file.tell()
 
@@ -282,3 +282,31 @@ class MetricsLog:
         """Flush and close."""
         self.flush()
         self._file.close()
+
+
+def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
+    """The run of the same configuration with more updates, beside this one, as far as this one is.
+
+    It has the weights, log and measurements of one that was as long from the start.
+    """
+    if updates <= run.config.updates:
+        raise ConfigError(
+            f"{run.name} has {run.config.updates} updates; to train it further, ask for more than "
+            f"that, not for {updates}"
+        )
+    config = replace(run.config, updates=updates)
+    longer = Run.create(run.path.parent, dataset, config, run.spec["profile"], run.spec["variant"])
+    state, log_bytes = run.load()
+    with store.exclusive(longer.path):
+        if longer.checkpoints.steps():
+            return longer  # it has begun before
+        logged = store.read_bytes(run.metrics_path)[:log_bytes]
+        store.write_bytes(longer.metrics_path, logged)
+        own = {"run": longer.name}
+        for old, new in ((run.evaluations, longer.evaluations), (run.probes, longer.probes)):
+            for step in old.steps():
+                store.write_json(new.path(step), old.read(step) | own)
+        log = MetricsLog(longer, log_bytes)
+        longer.save(state, log)  # last: from now on it is as far
+        log.close()
+    return longer
