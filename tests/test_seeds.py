@@ -65,15 +65,6 @@ def test_a_run_that_is_behind_catches_up_first(alone, tiny_dataset, tmp_path):
         assert_same_weights(one, other)
 
 
-def test_only_runs_that_differ_in_their_seed_train_together(tiny_dataset, tmp_path):
-    (one,) = runs_of((0,), tmp_path, tiny_dataset)
-    (other,) = runs_of((1,), tmp_path, tiny_dataset, checkpoint_every=40)
-    with pytest.raises(ConfigError, match="only if their seeds differ"):
-        train_together([one, other], tiny_dataset)
-    with pytest.raises(ConfigError, match="only if their seeds differ"):
-        train_together([one, one], tiny_dataset)
-
-
 @pytest.mark.parametrize(
     ("text", "seeds"), [("3", [3]), ("0-4", [0, 1, 2, 3, 4]), ("0,2-3, 7", [0, 2, 3, 7])]
 )

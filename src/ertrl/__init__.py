@@ -47,7 +47,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'ertrl' has no attribute {name!r}")
     from importlib import import_module
@@ -58,5 +57,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Show what can be imported."""
     return [*__all__, "__version__"]

@@ -51,7 +51,6 @@ class Interrupted(ErtrlError):
     """SIGINT or SIGTERM arrived; the state is saved. Carries the conventional exit code."""
 
     def __init__(self, message: str, signal_number: int):
-        """Exit code 128 + signal, as shells do."""
         super().__init__(message)
         self.exit_code = 128 + signal_number
 

@@ -29,7 +29,6 @@ class Trained(NamedTuple, Generic[N]):
 
     @classmethod
     def of(cls, net: N) -> "Trained[N]":
-        """Before the first step."""
         return cls(net, ADAM.init(net))  # ty: ignore[invalid-argument-type]
 
     def step(self, gradient: N, learning_rate: float | Array) -> "Trained[N]":
@@ -106,13 +105,11 @@ class Twin(eqx.Module):
     second: MLP
 
     def __init__(self, inputs: int, hidden: tuple[int, ...], key: PRNGKeyArray, **options):
-        """Independent initialisations."""
         keys = jax.random.split(key)
         self.first = MLP(inputs, hidden, 1, keys[0], **options)
         self.second = MLP(inputs, hidden, 1, keys[1], **options)
 
     def __call__(self, *inputs: Array) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-        """Both values."""
         return self.first(*inputs)[..., 0], self.second(*inputs)[..., 0]
 
     def least(self, *inputs: Array) -> Float[Array, "..."]:

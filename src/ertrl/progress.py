@@ -57,18 +57,15 @@ class Meter:
             self._bar = self._bars.add_task(label, total=total, completed=start, note="")
 
     def __enter__(self) -> Self:
-        """Show the bar."""
         if self._bars:
             self._bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Leave the bar as it stands."""
         if self._bars:
             self._bars.stop()
 
     def update(self, done: int, note: str = "") -> None:
-        """Say how far it is."""
         if self._bars:
             self._bars.update(self._bar, completed=done, note=note)
         elif self._style == "json":

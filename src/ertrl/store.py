@@ -24,17 +24,12 @@ from safetensors.numpy import save as safetensors_save
 
 from ertrl.errors import CorruptFileError, DataError, RunError
 
-MAX_JSON_BYTES = 64 * 2**20
-"""No manifest of ours is larger; a larger file is not one."""
-
 
 def sha256(data: bytes) -> str:
-    """Hex digest of bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
 def sha256_file(path: Path) -> str:
-    """Hex digest of a file, read in pieces."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -83,17 +78,12 @@ def _canonical(content: dict[str, Any]) -> bytes:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON sealed with the checksum of its content."""
-    if "sha256" in content:
-        raise ValueError("the key 'sha256' is where the seal goes")
     write_bytes(path, _canonical({**content, "sha256": sha256(_canonical(content))}))
 
 
 def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
-    """Read sealed JSON. Any byte that differs from what `write_json` wrote is an error.
-
-    With `kind`, so is a file whose own field 'kind' says otherwise: it was swapped for another.
-    """
-    data = read_bytes(path, limit=MAX_JSON_BYTES)
+    """Read sealed JSON of this kind. Any byte that `write_json` did not write is an error."""
+    data = read_bytes(path)
     try:
         content = json.loads(data)
         seal = content.pop("sha256")
@@ -112,11 +102,9 @@ def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
     return content
 
 
-def read_bytes(path: Path, limit: int | None = None) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Read a whole file, or say clearly that it is missing."""
     try:
-        if limit is not None and path.stat().st_size > limit:
-            raise CorruptFileError(f"{path} is larger than {limit} bytes: not a file of ours")
         return path.read_bytes()
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing") from None

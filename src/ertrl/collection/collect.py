@@ -102,7 +102,6 @@ class _Collection:
         self._episode_seal = RowSeal(self.writer.rows, family.n_tasks)
 
     def resume(self, point: Savepoint) -> None:
-        """Go on from there."""
         trainer, folder = self._trainer, self._savepoints.folder
         transitions = point.facts["transitions"]
         trainer.replay.resume(transitions["count"], point.facts["outcome_dim"])
@@ -118,7 +117,6 @@ class _Collection:
         return self._seconds_before + time.monotonic() - self._begun
 
     def save(self) -> None:
-        """Write down everything that going on needs."""
         begun = time.monotonic()
         trainer = self._trainer
         trainer.replay.flush()

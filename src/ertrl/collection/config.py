@@ -69,7 +69,6 @@ class CollectConfig:
     """All randomness of the collection is addressed by this."""
 
     def validate(self) -> None:
-        """Reject what cannot be run."""
         check(self)
         if self.steps % self.steps_per_block or self.random_steps % self.steps_per_block:
             raise ConfigError(

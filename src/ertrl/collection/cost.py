@@ -71,7 +71,6 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
 
 
 def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
-    """One line for a person."""
     parts = ", ".join(f"{readable_bytes(v)} {k}" for k, v in wanted["disk"].items())
     disk, memory = (sum(wanted[kind].values()) for kind in ("disk", "memory"))
     return (
@@ -89,7 +88,6 @@ def free_bytes(path: Path) -> int:
 
 
 def check_disk(wanted: dict[str, dict[str, int]], path: Path) -> None:
-    """Raise unless there is room for all of it."""
     needed, free = sum(wanted["disk"].values()) + MARGIN, free_bytes(path)
     if needed > free:
         raise DataError(
@@ -199,7 +197,6 @@ def _peak_memory() -> int:
 
 
 def describe_estimate(value: dict[str, Any]) -> str:
-    """Lines for a person."""
     times = value["seconds_by_part"].items()
     parts = ", ".join(f"{name} {readable_duration(seconds)}" for name, seconds in times)
     measured = value["measured"]

@@ -46,7 +46,6 @@ class Replay:
     """
 
     def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
-        """How many rows there will be is known beforehand."""
         self._family, self._config, self._folder = family, config, folder
         self._bonus = style_bonus(family, config)
         self._count = np.zeros(family.n_tasks, int)
@@ -73,7 +72,6 @@ class Replay:
                 self._arrays[name] = open_map(self._folder / f"{name}.npy", real, shape)
 
     def resume(self, count: list[int], outcome_dim: int) -> None:
-        """Go on behind the rows of an earlier process."""
         self._open(outcome_dim, again=True)
         self._count = np.array(count)
 
@@ -84,7 +82,6 @@ class Replay:
 
     @property
     def count(self) -> list[int]:
-        """Rows of each task."""
         return self._count.tolist()
 
     def rows(self, task: int) -> list[np.ndarray]:
@@ -92,7 +89,6 @@ class Replay:
         return [array[task] for array in self._arrays.values()]
 
     def flush(self) -> None:
-        """Bring all rows to the disk."""
         for array in self._arrays.values():
             if isinstance(array, np.memmap):
                 array.flush()
@@ -121,9 +117,8 @@ class Replay:
         look ahead, `reward` is the sum, `next_observation` where they end, and `terminated` counts
         the steps in between as if they made an end more probable.
         """
-        drawn = [
-            self._look_up(self._draw(block, task), np.full(self._batches, task)) for task in tasks
-        ]
+        everywhere = {task: np.full(self._batches, task) for task in tasks}
+        drawn = [self._look_up(self._draw(block, t), x, x) for t, x in everywhere.items()]
         return Transitions(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
     def relabelled(self, block: int) -> tuple[Transitions, np.ndarray]:
@@ -145,12 +140,8 @@ class Replay:
         return rng.generator(self._config.seed, "replay", *index)
 
     def _look_up(
-        self,
-        draw: np.random.Generator,
-        collected_by: np.ndarray,
-        rewarded_by: np.ndarray | None = None,
+        self, draw: np.random.Generator, collected_by: np.ndarray, rewarded_by: np.ndarray
     ) -> Transitions:
-        rewarded_by = collected_by if rewarded_by is None else rewarded_by
         first = last = collected_by, draw.integers(self._count[collected_by])
         reward, weight = self._reward(first, rewarded_by), np.ones(collected_by.shape)
         for _ in range(self._config.n_step - 1):

@@ -127,7 +127,6 @@ class Savepoints:
 
     @property
     def empty(self) -> bool:
-        """Nothing is saved yet."""
         return not self._blocks()
 
     def load(self) -> Savepoint | None:

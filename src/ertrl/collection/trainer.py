@@ -67,7 +67,6 @@ class PolicyTrainer:
         return loop | simulation
 
     def resume(self, progress: dict[str, np.ndarray]) -> None:
-        """Go on from there."""
         self._block = int(progress["block"])
         self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
         own = {

@@ -124,7 +124,6 @@ class Dataset:
         return count + 1
 
     def make_family(self) -> Family:
-        """The family that simulates these tasks."""
         if not self.has_simulator:
             raise DataError(
                 f"{self.path} has no simulator: its transitions were imported from logs. Agents "
@@ -133,7 +132,6 @@ class Dataset:
         return make_family(self.family, **self.family_options)
 
     def task(self, task: int) -> TaskData:
-        """The data of one task."""
         if task not in self.tasks:
             raise DataError(f"{self.path} has no task {task}; it has {sorted(self.tasks)}")
         return self.tasks[task]

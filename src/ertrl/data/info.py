@@ -61,7 +61,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
 
 def _totals(members: list[TaskData]) -> dict[str, Any]:
-    """Sums and means over tasks."""
     return {
         "episodes": sum(data.episodes for data in members),
         "transitions": sum(int(data.lengths.sum()) for data in members),

@@ -38,7 +38,6 @@ class ArraySpec(NamedTuple):
 def task_arrays(
     episodes: int, horizon: int, observation_dim: int, action_dim: int
 ) -> dict[str, ArraySpec]:
-    """All arrays of a task by name."""
     real, whole, flag = (np.dtype(kind) for kind in ("float32", "int32", "bool"))
     return {
         "observations": ArraySpec(real, (episodes, horizon + 1, observation_dim)),

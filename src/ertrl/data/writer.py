@@ -92,7 +92,6 @@ class DatasetWriter:
 
     @property
     def filled(self) -> list[int]:
-        """Episodes of each task so far."""
         return list(self._filled.values())
 
     def rows(self, task: int) -> list[np.ndarray]:
@@ -100,7 +99,6 @@ class DatasetWriter:
         return list(self._arrays[task].values())
 
     def flush(self) -> None:
-        """Bring everything to the disk."""
         for arrays in self._arrays.values():
             for array in arrays.values():
                 array.flush()

@@ -253,7 +253,6 @@ class Brac(Learner):
         return model.minimise(surprise, self.learning_rate)[0]
 
     def act(self, state: BracState, observation, z, key=None):
-        """The mode of the policy, or a sample if a key is given."""
         return state.actor.net.act(key, observation, z)
 
 

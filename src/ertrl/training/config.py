@@ -38,7 +38,6 @@ class TrainConfig(Generic[M, L]):
     """Updates between checkpoints; a killed run loses at most this much."""
 
     def validate(self) -> None:
-        """Reject what cannot be run."""
         check(self)
         if self.method.hears_critic and not self.learner.has_critic:
             raise ConfigError(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 
 from ertrl import store
 from ertrl.data import Dataset, Sampler
-from ertrl.errors import ConfigError, Interrupted, TrainingDiverged
+from ertrl.errors import Interrupted, TrainingDiverged
 from ertrl.evaluation import evaluate_agent, summarise
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.signals import stop_signals
@@ -39,7 +38,6 @@ def train_together(
     With several runs, all seeds take each step at once: what an accelerator likes. Every run has
     its own folder, as if it had been alone, and may have started alone.
     """
-    _check_alike(runs)
     check_sinks(sinks)
     with ExitStack() as stack:
         for run in runs:
@@ -54,18 +52,6 @@ def train_together(
             _train([trainee], furthest, progress, stop_signal)
         _train(trainees, runs[0].config.updates, progress, stop_signal)
     return list(runs)
-
-
-def _check_alike(runs: Sequence[Run]) -> None:
-    alike = {
-        (run.spec["dataset"], run.spec["method"], run.spec["learner"], replace(run.config, seed=0))
-        for run in runs
-    }
-    if len(alike) > 1 or len({run.config.seed for run in runs}) < len(runs):
-        raise ConfigError(
-            "runs can be trained together only if their seeds differ and nothing else does: "
-            + ", ".join(run.name for run in runs)
-        )
 
 
 class _Trainee:
@@ -86,7 +72,6 @@ class _Trainee:
             self.evaluate()  # it was killed while it evaluated
 
     def advance(self, state: TrainState, metrics: dict[str, np.ndarray]) -> None:
-        """Take over the result of a call."""
         config = self.run.config
         _check_finite(metrics, self.step, self.run)
         self.state = state
@@ -105,12 +90,10 @@ class _Trainee:
             log.write(line)
 
     def close(self) -> None:
-        """Close log and sinks."""
         for log in (self.log, *self._sinks):
             log.close()
 
     def save(self) -> None:
-        """Write a checkpoint."""
         _check_weights(self.state, self.step, self.run)
         self.run.save(self.state, self.log)
 

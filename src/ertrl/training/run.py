@@ -48,7 +48,6 @@ class Records:
         return sorted(int(p.stem) for p in files if re.fullmatch(r"\d{8}", p.stem))
 
     def newest(self) -> int:
-        """The largest number of updates."""
         if not (steps := self.steps()):
             raise RunError(f"{self._run.path} has no {self._what} yet; {self._remedy}")
         return steps[-1]
@@ -71,7 +70,6 @@ class Run:
     """A run directory."""
 
     def __init__(self, path: str | Path):
-        """Open an existing run."""
         self.path = Path(path)
         if not (self.path / "config.json").exists():
             raise RunError(
@@ -178,7 +176,6 @@ class Run:
                 old.with_suffix(suffix).unlink(missing_ok=True)
 
     def fresh(self) -> TrainState:
-        """The state before the first update."""
         return init(self.config, self.dims)
 
     def load(self, step: int | None = None) -> tuple[TrainState, int]:
@@ -210,14 +207,12 @@ class Run:
         return 1 + 2 * len(saved) + len(measured)
 
     def agent(self, state: TrainState) -> Agent:
-        """The agent that a state of this run makes."""
         return Agent(self.config, self.dims, state.method, state.learner)
 
     # --- metrics and evaluations ---
 
     @property
     def metrics_path(self) -> Path:
-        """One JSON object per line."""
         return self.path / "metrics.jsonl"
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -264,7 +259,6 @@ class MetricsLog:
     """metrics.jsonl, cut back on resume to what the checkpoint knows."""
 
     def __init__(self, run: Run, keep_bytes: int):
-        """Continue after `keep_bytes` bytes."""
         self._file = open(run.metrics_path, "ab")  # noqa: SIM115
         self._file.truncate(keep_bytes)
 
@@ -279,7 +273,6 @@ class MetricsLog:
         return self._file.tell()
 
     def close(self) -> None:
-        """Flush and close."""
         self.flush()
         self._file.close()
 

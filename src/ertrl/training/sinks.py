@@ -30,12 +30,10 @@ class TensorBoard:
         self._writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=step + 1)
 
     def write(self, line: dict[str, Any]) -> None:
-        """One scalar per number."""
         for name, value in _values(line).items():
             self._writer.add_scalar(name, value, line["step"])
 
     def close(self) -> None:
-        """Flush and close."""
         self._writer.close()
 
 
@@ -63,7 +61,6 @@ class Wandb:
         self._run.log({**_values(line), "step": line["step"]})
 
     def close(self) -> None:
-        """Finish the W&B run."""
         self._run.finish()
 
 

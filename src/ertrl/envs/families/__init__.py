@@ -12,7 +12,6 @@ def _families() -> dict[str, type[Family]]:
 
 
 def family_names() -> list[str]:
-    """All families, in alphabetical order."""
     return sorted(_families())
 
 
