@@ -318,3 +318,11 @@ def test_two_collectors_of_one_place_are_refused(tmp_path):
     first.abandon()
     assert list(tmp_path.iterdir()) == []
     DatasetWriter(tmp_path / "d", about, {0: 1}).abandon()
+
+
+def test_a_task_outside_of_the_split_is_noticed_before_anything_is_simulated(tmp_path):
+    family = make_family("point-robot")
+    family.split = {"train": range(20), "test-id": range(19, 40), "test-ood": ()}
+    with pytest.raises(ConfigError, match="every task must stand in exactly one group"):
+        collect(family, TINY_COLLECT, tmp_path / "d", "none")
+    assert list(tmp_path.iterdir()) == []

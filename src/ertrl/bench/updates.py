@@ -110,7 +110,7 @@ def update_speed(
 ) -> dict[str, Any]:
     """Updates/s, FLOP/s and fraction of the matrix-product peak, measured in turns."""
     made = make_family(family)
-    dims = Dims(made.observation_dim, made.action_dim, len(made.split.train))
+    dims = Dims(made.observation_dim, made.action_dim, len(made.split["train"]))
     peak_call, peak_flops = peak_program()
     results = {}
     for name in methods:

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
 from ertrl.envs import Family, anchor_returns, mean_returns
-from ertrl.errors import Interrupted, SimulationError, TrainingDiverged
+from ertrl.errors import ConfigError, Interrupted, SimulationError, TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle, say
 from ertrl.signals import stop_signals
 from ertrl.types import Episodes
@@ -43,6 +44,8 @@ def collect(
     `references` is a dataset of the same family whose expert returns are to be this one's, too.
     """
     config.validate()
+    if sorted(chain(*family.split.values())) != list(range(family.n_tasks)):
+        raise ConfigError(f"{family.name}: every task must stand in exactly one group of the split")
     identity = {
         "family": family.name,
         "family_options": family.options,
@@ -165,8 +168,7 @@ class _Collection:
         if not self._curve:
             return ""
         newest = self._curve[-1]
-        groups = self.family.split.groups()
-        return "return " + ", ".join(f"{group} {newest[group]:.1f}" for group in groups)
+        return "return " + ", ".join(f"{g} {newest[g]:.1f}" for g in self.family.split)
 
     def _record(self, checkpoint: int) -> None:
         family, config = self.family, self.config
@@ -183,7 +185,7 @@ class _Collection:
             "env_steps": (steps + config.random_steps) * simulations,
             "seconds": round(self._seconds, 2),
         }
-        means = {g: float(returns[list(t)].mean()) for g, t in family.split.groups().items()}
+        means = {g: float(returns[list(t)].mean()) for g, t in family.split.items()}
         self._curve.append(point | means)
 
     def finish(self, references: Dataset | None) -> None:
@@ -194,6 +196,7 @@ class _Collection:
         anchors = anchor_returns(
             family, range(family.n_tasks), config.reference_episodes, config.seed
         )
+        groups = {task: group for group, tasks in family.split.items() for task in tasks}
         records = {}
         for task in range(family.n_tasks):
             reference = {"expert": own[task]} | {k: v[task] for k, v in anchors.items()}
@@ -201,13 +204,12 @@ class _Collection:
                 reference |= {"expert": references.task(task).reference["expert"]}
             if config.style or references:
                 reference["collector"] = own[task]
-            group, parameters = family.split.group_of(task), tuple(family.parameters[task])
-            records[task] = TaskRecord(group, parameters, reference)
+            records[task] = TaskRecord(groups[task], tuple(family.parameters[task]), reference)
         collector = {
             "name": "sac",
             "config": to_json(config),
             "curve": self._curve,
-            "policy_distance": policy_distance(self._trainer, self.writer, family.split.train),
+            "policy_distance": policy_distance(self._trainer, self.writer, family.split["train"]),
             "style": {
                 "strength": config.style,
                 "directions": style_directions(family, config).tolist() if config.style else None,

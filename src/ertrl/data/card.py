@@ -97,22 +97,9 @@ def _code(name: str, value: str) -> str:
 
 # --- the picture ---
 
-INK, MUTED, LINE, COLOUR = (COLOURS[name][0] for name in ("ink", "muted", "line", "c0"))
+MUTED, LINE, COLOUR = (COLOURS[name][0] for name in ("muted", "line", "c0"))
 ENDS = {"expert": ("expert", "--"), "random": ("random actions", ":"), "zero": ("no action", "-.")}
 """Ends of the scale: label and dashes."""
-LOOK = {
-    "axes.edgecolor": MUTED,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 9.5,
-    "font.size": 8.5,
-    "grid.color": LINE,
-    "legend.frameon": False,
-    "text.color": INK,
-}
 
 
 def draw(summary: dict[str, Any]) -> bytes:
@@ -121,7 +108,7 @@ def draw(summary: dict[str, Any]) -> bytes:
     from matplotlib.figure import Figure
 
     groups = summary["groups"]
-    with style.context(["default", LOOK]):
+    with style.context(["default", "ertrl.house", {"grid.color": LINE}]):
         figure = Figure(figsize=(3.2 * max(len(groups), 2), 2.9), layout="constrained")
         panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
         for panel, (name, group) in zip(panels, groups.items(), strict=True):

@@ -1,7 +1,6 @@
 """A point in the plane: the smallest family of each kind, for tests, demos and debugging."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -9,6 +8,19 @@ from ertrl.envs.family import Family, Simulation, Step
 from ertrl.envs.tasks import paper_line
 
 STEP_SIZE = 0.1
+ANGLES = paper_line(0, np.pi, margin=np.pi / 4)
+
+
+def _winds() -> np.ndarray:
+    """Winds that fill the square of half width 0.05; out of distribution: a ring at 0.065."""
+    golden = 1.32471795724474602596  # the plastic number: its powers fill the square evenly
+    inside = (0.5 + np.arange(1, 31)[:, None] * [1 / golden, 1 / golden**2]) % 1
+    inside = 0.05 * (2 * inside - 1)
+    held_out = np.arange(30) % 3 == 2
+    angles = 2 * np.pi * (np.arange(10) + 0.5) / 10
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    ring = 0.065 * ring / np.abs(ring).max(axis=1, keepdims=True)
+    return np.concatenate([inside[~held_out], inside[held_out], ring])
 
 
 class PointSimulation(Simulation):
@@ -49,11 +61,8 @@ class PointRobot(Family):
     parameter_names = ("goal_x", "goal_y")
     varies = "reward"
 
-    @cached_property
-    def parameters(self) -> np.ndarray:
-        """20 goals on the arc, 10 midway between two of them, 5 beyond each end of the arc."""
-        angles = paper_line(0, np.pi, margin=np.pi / 4)
-        return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+    # 20 goals on the arc, 10 midway between two of them, 5 beyond each end of the arc.
+    parameters = np.concatenate([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         return PointSimulation(np.zeros((len(parameters), 2)))
@@ -68,19 +77,8 @@ class PointRobotWind(PointRobot):
     name = "point-robot-wind"
     summary = "a point that must reach one goal against an unknown wind"
     parameter_names = ("drift_x", "drift_y")
+    parameters = _winds()
     varies = "dynamics"
-
-    @cached_property
-    def parameters(self) -> np.ndarray:
-        """Winds that fill the square of half width 0.05; out of distribution: a ring at 0.065."""
-        golden = 1.32471795724474602596  # the plastic number: its powers fill the square evenly
-        inside = (0.5 + np.arange(1, 31)[:, None] * [1 / golden, 1 / golden**2]) % 1
-        inside = 0.05 * (2 * inside - 1)
-        held_out = np.arange(30) % 3 == 2
-        angles = 2 * np.pi * (np.arange(10) + 0.5) / 10
-        ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        ring = 0.065 * ring / np.abs(ring).max(axis=1, keepdims=True)
-        return np.concatenate([inside[~held_out], inside[held_out], ring])
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         return PointSimulation(np.asarray(parameters, np.float64))

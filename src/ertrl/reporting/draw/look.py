@@ -51,7 +51,7 @@ def marker_of(place: int) -> str:
 
 def house_style() -> AbstractContextManager[None]:
     """Draw and save inside this; the settings of the caller's Matplotlib stay as they were."""
-    return matplotlib.style.context(["ertrl.reporting.draw.house", IN_COLOUR], after_reset=True)
+    return matplotlib.style.context(["ertrl.house", IN_COLOUR], after_reset=True)
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
