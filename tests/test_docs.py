@@ -104,6 +104,8 @@ def test_the_examples_in_python_run(tmp_path, monkeypatch, tiny_dataset, capsys)
     )
     assert len(block.strip().splitlines()) <= 12, "a short example"
     monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="make demo"):
+        runpy.run_path(str(ROOT / "examples" / "adapt.py"))
     # The real functions at the size of a test.
     monkeypatch.setattr(ertrl, "collect", lambda family: tiny_dataset, raising=False)
     train = ertrl.api.train
