@@ -47,7 +47,7 @@ def fake_run(
 ) -> Path:
     """Write one run; `scores` gives the normalised return per protocol, the same on all tasks.
 
-    The evaluations are of the kind that knows neither curves nor z; `enrich` adds them.
+    `enrich` adds probes.
     """
     blank = TrainConfig(method=get_method(method)(), learner=get_learner("td3bc")())
     config = replace_from_json(blank, {"seed": seed, "updates": 2000, **(settings or {})})
@@ -72,10 +72,8 @@ def fake_run(
     scores = {"offline": 90.0, "online": 50.0, "non-prior": 60.0} if scores is None else scores
     for step in steps:
         protocols = {
-            protocol: {
-                "returns": np.full((len(TASKS), 2), returns_of(score * step / steps[-1])).tolist()
-            }
-            for protocol, score in scores.items()
+            protocol: measured(place, returns_of(score * step / steps[-1]))
+            for place, (protocol, score) in enumerate(scores.items())
         }
         store.write_json(
             path / "evaluations" / f"{step:08d}.json",
@@ -90,24 +88,27 @@ def fake_run(
                 "groups": groups or GROUPS,
                 "references": REFERENCES,
                 "protocols": protocols,
+                "oracle": {"returns": np.full((len(TASKS), 2), returns_of(95.0)).tolist()},
             },
         )
     return path
 
 
-def enrich(path: Path, step: int = 2000, oracle: float = 95.0) -> Path:
-    """Add adaptation curves, z and the oracle to an evaluation, and probes."""
-    file = path / "evaluations" / f"{step:08d}.json"
-    content = store.read_json(file)
-    shape = (len(TASKS), 2)
-    for place, measured in enumerate(content["protocols"].values()):
-        last = np.array(measured["returns"])
-        measured["curve_returns"] = np.stack([last - 8, last - 4, last], axis=-1).tolist()
-        measured["curve_context"] = np.broadcast_to([20, 40, 60], (*shape, 3)).tolist()
-        z = np.stack([np.arange(8.0), np.full(8, place * 2.0)], axis=-1)
-        measured["z"] = np.repeat(z[:, None], 2, axis=1).tolist()
-    content["oracle"] = {"returns": np.full(shape, returns_of(oracle)).tolist()}
-    store.write_json(file, content)
+def measured(place: int, level: float) -> dict:
+    """What a protocol measures: returns, adaptation curves and z."""
+    last = np.full((len(TASKS), 2), level)
+    z = np.stack([np.arange(8.0), np.full(8, place * 2.0)], axis=-1)
+    return {
+        "returns": last.tolist(),
+        "curve_returns": np.stack([last - 8, last - 4, last], axis=-1).tolist(),
+        "curve_context": np.broadcast_to([20, 40, 60], (*last.shape, 3)).tolist(),
+        "z": np.repeat(z[:, None], 2, axis=1).tolist(),
+    }
+
+
+def enrich(path: Path, step: int = 2000) -> Path:
+    """Add probes."""
+    content = store.read_json(path / "evaluations" / f"{step:08d}.json")
     errors = {"constant": 0.5, "linear": 0.25, "svr": 0.2}
     store.write_json(
         path / "probes" / f"{step:08d}.json",

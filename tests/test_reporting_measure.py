@@ -242,7 +242,7 @@ def test_the_plain_variant_is_what_others_are_compared_with():
 def test_a_variant_that_lacks_a_family_is_not_averaged(tmp_path):
     runs = two_by_three(tmp_path)
     runs.append(fake_run(tmp_path, "er-trl", 0, family="ant-dir"))
-    columns, (er_trl, focal) = comparison.overview(read_runs(runs))
+    columns, (er_trl, focal) = comparison.interquartile_means(read_runs(runs).families)
     assert len(columns) == 9
     assert all(cell is not None for cell in er_trl.cells)
     assert er_trl.seeds == "1\N{EN DASH}3"

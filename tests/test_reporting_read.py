@@ -15,8 +15,12 @@ from fake_runs import TASKS, enrich, fake_run, lose, returns_of, styled, two_by_
 from toys import write_dataset
 
 
+def identities_of(runs):
+    return [v.identity for family in read_runs(runs).families for v in family.variants]
+
+
 def labels_of(runs):
-    return [identity.label for identity in read_runs(runs).identities]
+    return [identity.label for identity in identities_of(runs)]
 
 
 # --- what may stand in one table ---
@@ -142,7 +146,7 @@ def test_configurations_are_not_averaged_but_told_apart(tmp_path):
     ]
     assert labels_of(runs) == ["ER-TRL (mi_weight=0.0)", "ER-TRL (mi_weight=0.5)"]
     told = Identity("er-trl", settings=(("method.mi_weight", "0.0"),))
-    assert read_runs(runs).identities[0] == told
+    assert identities_of(runs)[0] == told
     assert not told.plain
 
 
@@ -163,7 +167,7 @@ def test_the_variant_of_the_profile_needs_no_more_than_its_name(tmp_path):
         for name, settings in (("a", usual), ("b", without))
     ]
     assert labels_of(runs) == ["ER-TRL", "ER-TRL (mi_weight=0.0)"]
-    assert [identity.plain for identity in read_runs(runs).identities] == [True, False]
+    assert [identity.plain for identity in identities_of(runs)] == [True, False]
 
 
 def test_profiles_are_named_where_two_have_their_own(tmp_path):

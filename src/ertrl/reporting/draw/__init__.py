@@ -70,9 +70,5 @@ def draw_gains(found: Gains | None) -> dict[str, Picture]:
         return _settled("benefit", made)
 
 
-def _settled(prefix: str, made: Mapping[str, Figure | None]) -> dict[str, Picture]:
-    return {
-        kind: Picture(f"{prefix}-{kind}", settle(figure))
-        for kind, figure in made.items()
-        if figure is not None
-    }
+def _settled(prefix: str, made: Mapping[str, Figure]) -> dict[str, Picture]:
+    return {kind: Picture(f"{prefix}-{kind}", settle(figure)) for kind, figure in made.items()}

@@ -184,8 +184,8 @@ def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
     return figure
 
 
-def adaptation_curves(family: FamilyResults) -> Figure | None:
-    """Normalised return from episode to episode; None where no evaluation has such curves.
+def adaptation_curves(family: FamilyResults) -> Figure:
+    """Normalised return from episode to episode.
 
     Dashed: with the z of the best logged policy's transitions.
     """
@@ -196,8 +196,6 @@ def adaptation_curves(family: FamilyResults) -> Figure | None:
         for v in family.variants
         for protocol in family.protocols
     }
-    if not any(known.values()):
-        return None
     groups = [g for g in family.groups if g != "train"] or list(family.groups)
 
     def draw(panel: Axes, group: str, protocol: str) -> Iterator[np.ndarray]:

@@ -9,7 +9,7 @@ from ertrl.reporting.measure import statistics
 from ertrl.reporting.measure.statistics import Difference, Estimate
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.paper import published
-from ertrl.reporting.read.results import ANCHORS, FamilyResults, Results, Variant
+from ertrl.reporting.read.results import ANCHORS, FamilyResults, Variant
 
 SIGNIFICANT = 0.05
 
@@ -175,19 +175,8 @@ def _change(table: ReturnsTable, column: Column, one: Identity, base: Identity) 
     return Cell(Estimate(ours.value - theirs.value, 0), 0) if ours and theirs else None
 
 
-def iqm_rows(family: FamilyResults, columns: Sequence[Column]) -> list[Row]:
-    """Interquartile means over seeds and tasks of one family."""
-    rows = []
-    for variant in family.variants:
-        found = [family.seeds_by_tasks(variant, c.protocol, c.group) for c in columns]
-        cells = [statistics.iqm_estimate([scores]) if len(scores) else None for scores in found]
-        rows.append(row_of(variant, cells))
-    return rows
-
-
-def overview(results: Results) -> tuple[list[Column], list[Row]]:
-    """Interquartile means over all families; a variant that lacks one is missing, not averaged."""
-    families = results.families
+def interquartile_means(families: Sequence[FamilyResults]) -> tuple[list[Column], list[Row]]:
+    """Over all seeds and tasks; a variant that lacks a family is missing, not averaged."""
     columns = [
         Column(g, p)
         for g in families[0].groups
@@ -195,7 +184,7 @@ def overview(results: Results) -> tuple[list[Column], list[Row]]:
         if all(g in f.groups and p in f.protocols for f in families)
     ]
     rows = []
-    for identity in results.identities:
+    for identity in dict.fromkeys(v.identity for f in families for v in f.variants):
         members = [(f, v) for f in families for v in f.variants if v.identity == identity]
         cells: list[Estimate | None] = []
         for column in columns:

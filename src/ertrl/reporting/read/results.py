@@ -177,8 +177,3 @@ class Results:
     def members(self) -> list[tuple[Variant, SeedRun]]:
         """Every run, and what it is a seed of."""
         return [(v, run) for f in self.families for v in f.variants for run in v.runs]
-
-    @property
-    def identities(self) -> list[Identity]:
-        """All variants once, in the order of their places."""
-        return list(dict.fromkeys(v.identity for f in self.families for v in f.variants))

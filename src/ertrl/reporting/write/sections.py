@@ -76,9 +76,7 @@ def sections(kinds: Kinds, report: FamilyReport | Report) -> list[Section]:
     ]
 
 
-def _adaptation(report: FamilyReport) -> Data | None:
-    if "adaptation" not in report.pictures:
-        return None
+def _adaptation(report: FamilyReport) -> Data:
     return {"oracle": context_shift.oracle_rows(report.results)}
 
 
@@ -152,7 +150,7 @@ def _ablation(report: FamilyReport) -> Data | None:
 
 
 def _stats(report: FamilyReport) -> Data:
-    return {"iqm": comparison.iqm_rows(report.results, report.table.columns)}
+    return {"iqm": comparison.interquartile_means([report.results])[1]}
 
 
 def _paper(report: FamilyReport) -> Data | None:
@@ -196,7 +194,7 @@ FAMILY: Kinds = {
 def _overview(report: Report) -> Data | None:
     if len(report.families) < 2:
         return None
-    columns, rows = comparison.overview(report.results)
+    columns, rows = comparison.interquartile_means(report.results.families)
     return {"columns": columns, "rows": rows}
 
 

@@ -168,9 +168,8 @@ def print_tables(results: Results, tables: list[ReturnsTable], console: Console)
 
 def _rich_table(returns: ReturnsTable) -> Table:
     """A line per group and method, so that any number of methods fits 80 columns."""
-    unit = "normalised return, random 0, expert 100" if returns.normalised else "return"
     table = Table(
-        title=Text.assemble((returns.family, "bold"), f"  {unit}"),
+        title=Text.assemble((returns.family, "bold"), "  normalised return, random 0, expert 100"),
         title_justify="left",
         title_style="",
         box=box.SIMPLE_HEAD,
