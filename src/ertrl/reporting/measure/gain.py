@@ -99,10 +99,7 @@ def gains(results: Results, materials: Sequence[Material]) -> Gains | None:
         if material.dataset is None:
             missing.append(f"{family.label}: its dataset was not found; name it with --data")
         elif material.policy_distance is None:
-            missing.append(
-                f"{family.label}: its dataset does not say how far its behaviour policies lie "
-                "apart; collect it again with this version"
-            )
+            missing.append(f"{family.label}: its dataset does not say how far policies lie apart")
         points += _points(family, one, other, material)
     return Gains(points, missing) if asked else None
 

@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,24 +18,18 @@ from ertrl.reporting.write.sections import CLOSING, FAMILY, OVERVIEW, Report, se
 
 def render(report: Report) -> str:
     results, families = report.results, report.families
-    seeds = sorted({len(v.runs) for f in results.families for v in f.variants})
+    variants = [v for f in results.families for v in f.variants]
+    seeds = sorted({len(v.runs) for v in variants})
     page = _environment().get_template("page.html")
     return page.render(
         report=report,
         families=[(family, sections(FAMILY, family)) for family in families],
         first=sections(OVERVIEW, report),
         last=sections(CLOSING, report),
+        methods=list(dict.fromkeys(v.label for v in variants)),
         seeds=(seeds[0], seeds[-1]),
         notes=[*results.notes, *(note for f in families for note in f.material.notes)],
-        css=_file("page.css"),
-        script=_file("page.js"),
     )
-
-
-def _file(name: str) -> Markup:
-    """Our own text, taken as it is."""
-    folder = resources.files("ertrl.reporting.write") / "templates"
-    return Markup((folder / name).read_text().strip())
 
 
 @cache
