@@ -26,6 +26,11 @@ def labels_of(runs):
 # --- what may stand in one table ---
 
 
+def test_a_method_is_titled_as_it_says_or_in_capitals():
+    labels = [Identity(method).label for method in ("offline-pearl", "er-trl", "not-installed")]
+    assert labels == ["OfflinePEARL", "ER-TRL", "NOT-INSTALLED"]
+
+
 def test_nothing_evaluated_is_an_error(tmp_path):
     with pytest.raises(ReportError, match="no run of point-robot has an evaluation"):
         read_runs([fake_run(tmp_path, steps=())])
