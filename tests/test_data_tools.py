@@ -16,7 +16,7 @@ from conftest import TINY_COLLECT
 from ertrl import store
 from ertrl.cli import main
 from ertrl.config import to_json
-from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord, describe
+from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord, describe, write_card
 from ertrl.data import card as card_module
 from ertrl.data.info import facts
 from ertrl.types import Episodes
@@ -201,3 +201,15 @@ def test_directories_reach_the_disk_before_the_dataset_appears(tmp_path, monkeyp
     assert before[:3] == ["000", "001", "tasks"]
     assert ".data.partial" in before
     assert order[len(before) + 1] == tmp_path.name, "and the rename itself right after"
+
+
+def test_stale_temporary_files_are_swept(copy):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    stale = copy / f".README.md.{dead.pid}.tmp"
+    kept = [copy / f".manifest.json.{os.getpid()}.tmp", copy / ".notes.tmp", copy / ".x.1.tmp"]
+    for file in (stale, *kept):
+        file.write_text("half")
+    write_card(Dataset(copy, verify=False))
+    assert not stale.exists()
+    assert all(file.exists() for file in kept), "a living writer's, and what is not ours"

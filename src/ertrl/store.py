@@ -24,6 +24,9 @@ from safetensors.numpy import save as safetensors_save
 
 from ertrl.errors import CorruptFileError, DataError, RunError
 
+MAX_JSON_BYTES = 64 * 2**20
+"""No manifest of ours is larger; a larger file is not one."""
+
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
@@ -48,6 +51,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files of writers that were killed."""
+    for file in folder.glob(".*.tmp"):
+        process = file.name.split(".")[-2]
+        if process.isdecimal() and not _alive(int(process)):
+            file.unlink(missing_ok=True)
 
 
 def _alive(process: int) -> bool:
@@ -83,7 +94,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
     """Read sealed JSON of this kind. Any byte that `write_json` did not write is an error."""
-    data = read_bytes(path)
+    data = read_bytes(path, limit=MAX_JSON_BYTES)
     try:
         content = json.loads(data)
         seal = content.pop("sha256")
@@ -102,9 +113,11 @@ def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
     return content
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
     """Read a whole file, or say clearly that it is missing."""
     try:
+        if limit is not None and path.stat().st_size > limit:
+            raise CorruptFileError(f"{path} is larger than {limit} bytes: not a file of ours")
         return path.read_bytes()
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing") from None

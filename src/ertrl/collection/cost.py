@@ -141,6 +141,7 @@ def estimate(
         "disk_free": free,
         "needs": wanted,
         "fits": {"memory": memory < total, "disk": disk < free},
+        "replay_fits_into_memory": wanted["disk"]["replay (while collecting)"] + memory < total,
         "measured": {
             "env_steps_per_second": family.n_tasks * config.simulations_per_task / per_step,
             "seconds_per_update_of_a_policy": per_update_step / config.updates_per_step / policies,
@@ -213,4 +214,6 @@ def describe_estimate(value: dict[str, Any]) -> str:
     for what, fits in value["fits"].items():
         if not fits:
             lines.append(f"This does not fit: there is not enough {what}.")
+    if not value["replay_fits_into_memory"]:
+        lines.append("The replay does not fit into memory: updates will wait for the disk.")
     return "\n".join(lines)

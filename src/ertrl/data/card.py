@@ -34,6 +34,7 @@ rows beyond `lengths.npy` are zero."""
 
 def write_card(dataset: Dataset) -> list[Path]:
     """Write or renew the card of a dataset; returns its files."""
+    store.sweep(dataset.path)
     summary = describe(dataset)
     parts = {CARD: text(summary).encode()}
     if _learned(summary):

@@ -12,9 +12,10 @@ from ertrl.reporting import print_summary, report
 DEMO = (Contender("er-trl"), Contender("focal"))
 
 
-def demo(family: str, seeds: int, out: Path) -> dict[str, Any]:
+def demo(family: str = "point-robot", seeds: int = 2, out: str | Path = "demo") -> dict[str, Any]:
     """Collect, meta-train ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
-    begun, place = time.monotonic(), out / "data" / family
+    out, begun = Path(out), time.monotonic()
+    place = out / "data" / family
     say(f"1/3 behaviour data of all {family} tasks -> {place}")
     dataset = collect(family, place)
     names = " and ".join(contender.method for contender in DEMO)
