@@ -68,6 +68,7 @@ class BayesLinear(Method):
     """Settings of Bayes-linear. The encoder's are those of the feature network."""
 
     name = "bayes-linear"
+    title = "Bayes-linear"
     summary = "posterior weights of a linear model of reward or dynamics in learned features"
     paper = "https://arxiv.org/abs/1807.08912"
     loss = "prediction_error"
