@@ -8,6 +8,8 @@ import pytest
 from ertrl import api
 from ertrl.evaluation import summarise
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
