@@ -265,8 +265,10 @@ def _collected(path: Path, family: Family, config: CollectConfig, scale: Dataset
         )
     dataset = Dataset(path)
     collector = dataset.manifest["collector"]
-    settings = collector.get("config"), collector.get("references")
-    found = dataset.family, dataset.family_options, *settings
+    stored = collector.get("config")
+    if stored is not None:  # a setting that is newer than the dataset has its default there
+        stored = to_json(replace_from_json(CollectConfig(), stored))
+    found = dataset.family, dataset.family_options, stored, collector.get("references")
     if found != (family.name, family.options, to_json(config), scale and scale.fingerprint):
         raise DataError(
             f"{path} already holds another dataset ({dataset.family}, collected with other "
