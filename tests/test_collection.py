@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import TINY_COLLECT
+from ertrl import api, store
 from ertrl.collection import sac
 from ertrl.collection.collect import collect
 from ertrl.collection.config import CollectConfig
@@ -326,3 +328,13 @@ def test_a_task_outside_of_the_split_is_noticed_before_anything_is_simulated(tmp
     with pytest.raises(ConfigError, match="every task must stand in exactly one group"):
         collect(family, TINY_COLLECT, tmp_path / "d", "none")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dataset_is_known_again_when_collection_has_gained_a_setting(tiny_dataset, tmp_path):
+    old = tmp_path / "old"
+    shutil.copytree(tiny_dataset.path, old)
+    manifest = store.read_json(old / "manifest.json")
+    assert manifest["collector"]["config"].pop("style") == TINY_COLLECT.style
+    store.write_json(old / "manifest.json", manifest)
+    again = api.collect("point-robot", old, config=TINY_COLLECT, progress="none")
+    assert sorted(again.tasks) == sorted(tiny_dataset.tasks)
