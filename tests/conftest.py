@@ -8,6 +8,9 @@ os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
 )
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+# Small programs compile longer than they run: without XLA's costly passes the suite is a fifth
+# faster. `make test-slow`, whose programs run long, leaves them on.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import dataclasses
 import shlex
