@@ -10,7 +10,7 @@ from scipy.linalg import sqrtm
 from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.collection.distance import policy_distance, wasserstein
-from ertrl.collection.policies import task_inputs
+from ertrl.collection.policies import Eyes
 from ertrl.collection.replay import Replay, style_bonus, style_directions
 from ertrl.envs import Step, make_family
 from ertrl.errors import DataError
@@ -86,10 +86,10 @@ def test_directions_are_fixed_unit_vectors_of_their_own():
 
 def test_without_style_nothing_is_added():
     assert style_bonus(FAMILY, TINY_COLLECT) is None
-    assert task_inputs(FAMILY, TINY_COLLECT).shape == (40, 2)
-    styled = task_inputs(FAMILY, STYLED)
+    plain, styled = (Eyes(FAMILY, config).told for config in (TINY_COLLECT, STYLED))
+    assert plain.shape == (40, 2)
     assert styled.shape == (40, 4)
-    np.testing.assert_array_equal(styled[:, :2], task_inputs(FAMILY, TINY_COLLECT))
+    np.testing.assert_array_equal(styled[:, :2], plain)
 
 
 def test_the_bonus_is_that_of_the_task_that_rewards():

@@ -15,6 +15,8 @@ class CollectConfig:
 
     policy: Literal["conditioned", "independent"] = "conditioned"
     """One network for all tasks with the task as input, or (as the paper) one network per task."""
+    symmetry: bool = False
+    """Show a shared network state and task in the task's own frame, where the family knows one."""
     hidden: Widths = (256, 256)
     """Widths of actor and critics."""
     layer_norm: bool = True

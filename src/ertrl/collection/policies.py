@@ -40,45 +40,86 @@ class Policies(NamedTuple):
     one block of updates"""
 
 
-def task_inputs(family: Family, config: CollectConfig) -> np.ndarray:
-    """What a shared network is told of each task: its parameters and, if there is one, its style.
+class Eyes:
+    """What a shared network is shown of states and tasks, and how its actions are meant.
 
-    Both at a scale of about 1.
+    That is the state and the task's parameters or, in a view that symmetry suggests, the state
+    alone, as it looks from the task. A style is told in either case. All at a scale of about 1.
     """
-    parameters = family.parameters
-    table = (parameters - parameters.mean(axis=0)) / (parameters.std(axis=0) + 1e-8)
-    if config.style:
-        style = np.sqrt(family.action_dim) * style_directions(family, config)
-        table = np.concatenate([table, style], axis=1)
-    return table.astype(np.float32)
+
+    def __init__(self, family: Family, config: CollectConfig):
+        parameters = family.parameters
+        scaled = (parameters - parameters.mean(axis=0)) / (parameters.std(axis=0) + 1e-8)
+        style = np.zeros((family.n_tasks, 0))
+        if config.style:
+            style = np.sqrt(family.action_dim) * style_directions(family, config)
+        self._symmetry = family.symmetry if config.symmetry else None
+        if config.symmetry and self._symmetry is None:
+            raise ConfigError(f"{family.name} has no symmetry to make use of; leave symmetry off")
+        self._parameters = parameters.astype(np.float32)
+        told = style if self._symmetry else np.concatenate([scaled, style], axis=1)
+        self.told = told.astype(np.float32)
+        """What is said of each task, apart from what the view shows of it."""
+        self.dims = Dims(
+            self._symmetry.size if self._symmetry else family.observation_dim, family.action_dim
+        )
+
+    def see(self, observation: Array, task: Array) -> tuple[Array, Array, Array | None]:
+        """What is shown, what is told, and the matrices that turn actions into the view."""
+        told = jnp.asarray(self.told)[task]
+        if self._symmetry is None:
+            return observation, told, None
+        parameters = jnp.asarray(self._parameters)[task]
+        shown, turn = self._symmetry.view(jnp.asarray(observation), parameters)
+        turn = jnp.asarray(self._symmetry.turns)[turn]
+        return shown, turned(turn, told) if told.shape[-1] else told, turn
+
+
+def turned(turn: Array | None, action: Array, *, back: bool = False) -> Array:
+    """Actions in a view, or back from it; they are the same where there is none."""
+    if turn is None:
+        return action
+    return jnp.einsum("...ji,...j->...i" if back else "...ij,...j->...i", turn, action)
 
 
 def conditioned(family: Family, config: CollectConfig) -> Policies:
-    """One network for all tasks, with the task's parameters as an input."""
-    table = task_inputs(family, config)
-    dims = Dims(family.observation_dim, family.action_dim)
+    """One network for all tasks, which knows the task."""
+    eyes = Eyes(family, config)
 
-    def with_task(observation: Array) -> tuple[Array, Array]:
-        shape = (*observation.shape[:2], table.shape[1])
-        return observation, jnp.broadcast_to(table[:, None], shape)
+    def see_all(observation: Array) -> tuple[Array, Array, Array | None]:
+        """Rows [task, k]."""
+        task = jnp.arange(family.n_tasks)[:, None]
+        return eyes.see(observation, jnp.broadcast_to(task, observation.shape[:2]))
 
-    def draw(replay: Replay, block: int, group: int) -> Batches:
-        batch, task = replay.relabelled(block)
-        return batch, table[task]
+    def act(state, observation, key):
+        shown, told, turn = see_all(observation)
+        return turned(turn, state.actor.net.act(key, shown, told), back=True)
+
+    def gaussian(state, observation):
+        shown, told, turn = see_all(observation)
+        mean, log_std = state.actor.net.gaussian(shown, told)
+        turn_sizes = None if turn is None else jnp.abs(turn)
+        return turned(turn, mean, back=True), turned(turn_sizes, log_std, back=True)
 
     def learn(state, batches, task, key, group):
         def step(state, inputs):
             batch, task, i = inputs
-            return sac.update(config, state, batch, task, jax.random.fold_in(key, i))
+            shown, told, turn = eyes.see(batch.observation, task)
+            seen = batch._replace(
+                observation=shown,
+                action=turned(turn, batch.action),
+                next_observation=eyes.see(batch.next_observation, task)[0],
+            )
+            return sac.update(config, state, seen, told, jax.random.fold_in(key, i))
 
         return jax.lax.scan(step, state, (batches, task, np.arange(len(task))))
 
     return Policies(
-        init=lambda key: sac.init(config, dims, table.shape[1], key),
-        act=lambda state, observation, key: state.actor.net.act(key, *with_task(observation)),
-        gaussian=lambda state, observation: state.actor.net.gaussian(*with_task(observation)),
+        init=lambda key: sac.init(config, eyes.dims, eyes.told.shape[1], key),
+        act=act,
+        gaussian=gaussian,
         groups=1,
-        draw=draw,
+        draw=lambda replay, block, group: replay.relabelled(block),
         learn=learn,
     )
 

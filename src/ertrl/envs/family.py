@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ertrl.envs.symmetry import Symmetry
 from ertrl.envs.tasks import GROUP_TITLES, GROUPS, PAPER_SPLIT, Split
 from ertrl.errors import ConfigError, unknown
 
@@ -86,6 +87,8 @@ class Family(ABC):
     """A family whose settings apply where a profile has none for this one."""
     varies: Literal["reward", "dynamics"]
     """What differs between tasks. Where it is the dynamics, a context must show next states."""
+    symmetry: Symmetry | None = None
+    """How behaviour policies, which know their task, are shown it so that tasks look alike."""
     choices: ClassVar[dict[str, tuple[Option, ...]]] = {}
     options: dict[str, Option]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ertrl.envs import symmetry
 from ertrl.envs.physics import MujocoFamily, MujocoSimulation, join
 from ertrl.envs.tasks import paper_line, released_line
 
@@ -47,6 +48,76 @@ class UnplacedAntDirSimulation(AntDirSimulation):
         return join(self.qpos[:, 2:], self.qvel)
 
 
+ANKLES_BEND = np.array([1, 1, 1, -1, 1, -1, 1, 1], np.float32)
+"""Hip and ankle of the four legs, counter-clockwise from the front left: the sign that makes all
+ankles bend the same way."""
+
+
+def _turned_actions() -> np.ndarray:
+    """Actions as leg after leg, the first leg being each of the four in turn."""
+    legs_first = np.roll(np.eye(8, dtype=np.float32), -2, axis=0)  # motors begin at the fourth leg
+    legs_first *= ANKLES_BEND[:, None]
+    return np.stack([np.roll(legs_first, -2 * first, axis=0) for first in range(4)])
+
+
+class AntSymmetry(symmetry.Symmetry):
+    """The world is turned so that the way to go is ahead, then the leg at the front left is first.
+
+    A turn by a quarter makes every leg the next one, so the ant always faces where it has to go,
+    by 45 degrees at most.
+    """
+
+    turns = _turned_actions()
+    size = 27
+
+    def view(self, observation: Any, parameters: Any) -> tuple[Any, Any]:
+        """Height, orientation, joints, velocities; nothing says where it is or which way north."""
+        return self.seen_towards(parameters[..., 0], observation)
+
+    def seen_towards(self, direction: Any, observation: Any, *more: Any) -> tuple[Any, Any]:
+        """The state (of which x and y do not matter) when `direction` is ahead, and more."""
+        xp = observation.__array_namespace__()
+        body = observation[..., -27:]
+        height, orientation, joints, velocity, spin, joint_velocities = (
+            body[..., begin:end]
+            for begin, end in ((0, 1), (1, 5), (5, 13), (13, 16), (16, 19), (19, 27))
+        )
+        orientation = symmetry.turn_world(orientation, -direction)
+        first = xp.round(-symmetry.heading(orientation) / symmetry.QUARTER)
+        angle = first * symmetry.QUARTER
+        orientation = symmetry.upper_half(symmetry.turn_body(orientation, angle))
+        first = xp.astype(first, xp.int32) % 4
+        legs = (xp.arange(8) + 2 * first[..., None]) % 8
+        parts = [
+            height,
+            orientation,
+            xp.take_along_axis(joints * ANKLES_BEND, legs, axis=-1),
+            symmetry.turn_vector(velocity[..., :2], -direction),
+            velocity[..., 2:],
+            symmetry.turn_vector(spin[..., :2], -angle),  # about the body's own axes
+            spin[..., 2:],
+            xp.take_along_axis(joint_velocities * ANKLES_BEND, legs, axis=-1),
+        ]
+        return xp.concat([*parts, *more], axis=-1), first
+
+
+class AntGoalSymmetry(AntSymmetry):
+    """The goal is seen from the ant, in the quarter that lies ahead.
+
+    Distances are measured along the axes, so only turns by quarters leave rewards as they are.
+    """
+
+    size = 29
+
+    def view(self, observation: Any, parameters: Any) -> tuple[Any, Any]:
+        """The goal's place as seen from the ant comes last."""
+        xp = observation.__array_namespace__()
+        way = parameters - observation[..., :2]
+        quarters = xp.round(xp.atan2(way[..., 1], way[..., 0]) / symmetry.QUARTER)
+        direction = quarters * symmetry.QUARTER
+        return self.seen_towards(direction, observation, symmetry.turn_vector(way, -direction))
+
+
 def _goals(*arcs: tuple[float, np.ndarray]) -> np.ndarray:
     """Places at (radius, angles)."""
     return np.concatenate([r * np.stack([np.cos(a), np.sin(a)], axis=1) for r, a in arcs])
@@ -72,6 +143,7 @@ class AntGoal(MujocoFamily):
     paper_tasks = _goals(*PAPER_ARCS)
     released_tasks = _goals(*PAPER_ARCS, (1.6, REAR))
     varies = "reward"
+    symmetry = AntGoalSymmetry()
     simulation = AntSimulation
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -104,6 +176,7 @@ class AntDir(DirectionFamily):
     name = "ant-dir"
     summary = "a four-legged ant that must run in a hidden direction"
     choices = DirectionFamily.choices | {"observation_dim": (29, 27)}
+    symmetry = AntSymmetry()
 
     def __init__(self, **options: Any):
         """Observe 29 numbers as the paper says, or 27 (no x and y) as the released code does."""

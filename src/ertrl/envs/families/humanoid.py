@@ -1,7 +1,10 @@
 """A humanoid that must walk in a hidden direction."""
 
+from typing import Any
+
 import numpy as np
 
+from ertrl.envs import symmetry
 from ertrl.envs.families.ant import DirectionFamily
 from ertrl.envs.physics import MujocoSimulation, join
 
@@ -47,11 +50,35 @@ class HumanoidSimulation(MujocoSimulation):
         return (height < 1.0) | (height > 2.0)
 
 
+class HumanoidSymmetry(symmetry.Symmetry):
+    """The world is turned so that the way to go is ahead.
+
+    Positions and velocities say all there is to say: inertias and forces follow from them.
+    """
+
+    turns = np.eye(HumanoidSimulation.action_dim, dtype=np.float32)[None]
+    size = 45
+
+    def view(self, observation: Any, parameters: Any) -> tuple[Any, Any]:
+        """Height, orientation, joints, velocities; all but two of them as they are."""
+        xp, direction = observation.__array_namespace__(), parameters[..., 0]
+        orientation = symmetry.turn_world(observation[..., 1:5], -direction)
+        parts = [
+            observation[..., :1],
+            symmetry.upper_half(orientation),
+            observation[..., 5:22],
+            symmetry.turn_vector(observation[..., 22:24], -direction),
+            observation[..., 24 : self.size],
+        ]
+        return xp.concat(parts, axis=-1), xp.zeros(direction.shape, dtype=xp.int32)
+
+
 class HumanoidDir(DirectionFamily):
     """Walk in a direction."""
 
     name = "humanoid-dir"
     summary = "a humanoid that must walk in a hidden direction"
+    symmetry = HumanoidSymmetry()
     simulation = HumanoidSimulation
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
