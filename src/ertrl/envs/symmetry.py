@@ -42,7 +42,7 @@ def turn_vector(vector: Array, angle: Array) -> Array:
 
 
 def turn_world(quaternion: Array, angle: Array) -> Array:
-    """The orientation [..., (w, x, y, z)] of a body after the world was turned about the vertical."""
+    """The orientation [..., (w, x, y, z)] of a body in a world turned about the vertical."""
     xp = quaternion.__array_namespace__()
     cos, sin = xp.cos(angle / 2), xp.sin(angle / 2)
     w, x, y, z = (quaternion[..., i] for i in range(4))
