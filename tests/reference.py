@@ -136,6 +136,18 @@ def td3bc_actor(q, action, data_action, weight):
     )
 
 
+def expectile_error(difference, expectile):
+    """IQL, row by row: what lies above counts `expectile`, what lies below the rest of 1."""
+    rows = np.ravel(np.asarray(difference, np.float64))
+    return np.mean([(expectile if d >= 0 else 1 - expectile) * d * d for d in rows])
+
+
+def advantage_weight(advantage, temperature, weight_max):
+    """IQL: exp(temperature x advantage), at most weight_max."""
+    with np.errstate(over="ignore"):
+        return np.minimum(np.exp(temperature * np.asarray(advantage, np.float64)), weight_max)
+
+
 def slope_penalty(c, actions, step=1e-5):
     """BRAC: mean over rows of max(|dc/da| - 1, 0)^2, the slope by central differences.
 

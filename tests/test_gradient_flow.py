@@ -182,6 +182,10 @@ def networks_behind(learner, name):
         ("brac", "target_value", {"value", "actor", "critic", "target_value"}),
         ("brac", "alpha", {"alpha", "actor", "estimator"}),
         ("brac", "actor", {"actor", "critic", "target_value", "estimator", "alpha"}),
+        # V and actor hear of the slow critics only; no policy reaches V or the critics.
+        ("iql", "value", {"value", "target_critic"}),
+        ("iql", "actor", {"actor", "value", "target_critic"}),
+        ("iql", "critic", {"critic", "value", "target_critic"}),
     ],
 )
 def test_networks_depend_on_what_their_loss_names_and_on_nothing_else(learner, name, sources):
@@ -510,3 +514,39 @@ def test_td3bc_actors_loss_moves_the_actor_only():
     other = state._replace(critic=setting("td3bc", seed=1)[2].critic)
     deaf = program(other, batch.rl, batch.more_rl, z, weight=0.0).state
     assert noticed(imitating, deaf) == {"critic", "target_critic"}
+
+
+# --- IQL ---
+
+
+def test_iql_follows_its_own_losses():
+    config, program, state, batch, z = setting("iql")
+    step = program(state, batch.rl, batch.more_rl, z)
+    new, metrics = step.state, step.metrics
+    s, a, r, s2, terminated = batch.rl
+    zs = ref.for_rows(z, s.shape[1])
+    target = state.target_critic
+    q = np.minimum(*(ref.mlp(net, s, a, zs)[..., 0] for net in (target.first, target.second)))
+    v = ref.mlp(state.value.net, s, zs)[..., 0]
+    weight = ref.advantage_weight(q - v, config.temperature, config.weight_max)
+    y = ref.td_target(r, terminated, ref.mlp(new.value.net, s2, zs)[..., 0], config.discount)
+
+    def value_loss(value):
+        return ref.expectile_error(q - ref.mlp(value, s, zs)[..., 0], config.expectile)
+
+    def actor_loss(actor):
+        std = np.exp(np.clip(actor.log_std, -5, 2))
+        off = (a - np.tanh(ref.mlp(actor.mean, s, zs))) / std
+        return (weight * (0.5 * off**2 + np.log(std)).sum(axis=-1)).mean()
+
+    def critic_loss(critic, z=z):
+        zs = ref.for_rows(z, s.shape[1])
+        nets = critic.first, critic.second
+        return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+
+    for name, loss in (("value", value_loss), ("actor", actor_loss), ("critic", critic_loss)):
+        assert_follows(loss, getattr(state, name), getattr(new, name), config.learning_rate)
+        np.testing.assert_allclose(
+            metrics[f"{name}_loss"], loss(getattr(state, name).net), rtol=1e-6
+        )
+    assert_gradient(lambda z: critic_loss(state.critic.net, z), z, step.z_gradient)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from jax.test_util import check_grads
 from scipy import integrate
-from scipy.stats import norm
+from scipy.stats import expectile, norm
 
 import reference
 from ertrl import losses
@@ -325,6 +325,33 @@ def test_td3bc_actor_is_its_twin(q, action, data):
         1e-4,
         1e-4,
     )
+
+
+# --- IQL ---
+
+
+def test_the_expectile_of_values_is_where_its_error_is_least():
+    """By SciPy, which defines expectiles by their own equation."""
+    values = np.random.default_rng(0).normal(size=200)
+    for share in (0.2, 0.5, 0.8):
+        at = expectile(values, share)
+        slope = jax.grad(lambda v, share=share: losses.expectile_error(values - v, share))(at)
+        close(slope, 0.0, atol=1e-6)
+
+
+@examples
+@given(numbers(3, 4))
+def test_iql_losses_are_their_twins(difference):
+    close(losses.expectile_error(difference, 0.8), reference.expectile_error(difference, 0.8), 1e-4)
+    close(
+        losses.advantage_weight(difference, 3.0, 100.0),
+        reference.advantage_weight(difference, 3.0, 100.0),
+        1e-4,
+    )
+
+
+def test_a_huge_advantage_has_the_largest_weight():
+    close(losses.advantage_weight(jnp.array([1e30, -1e30]), 3.0, 100.0), [100.0, 0.0], 1e-4)
 
 
 # --- networks ---

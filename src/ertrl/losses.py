@@ -189,3 +189,16 @@ def td3bc_actor(
     """TD3+BC: -weight Q / mean|Q| + (pi(s) - a)^2."""
     scale = weight / (jax.lax.stop_gradient(jnp.abs(q).mean()) + 1e-8)
     return -scale * q.mean() + jnp.square(action - data_action).mean()
+
+
+def expectile_error(difference: Float[Array, "..."], expectile: float) -> Float[Array, ""]:
+    """IQL: |expectile - 1(difference < 0)| difference^2, least where V is that expectile of Q."""
+    weight = jnp.where(difference < 0, 1 - expectile, expectile)
+    return (weight * jnp.square(difference)).mean()
+
+
+def advantage_weight(
+    advantage: Float[Array, "..."], temperature: float, weight_max: float
+) -> Float[Array, "..."]:
+    """IQL: min(exp(temperature x advantage), weight_max), without overflow."""
+    return jnp.exp(jnp.minimum(temperature * advantage, jnp.log(weight_max)))

@@ -41,6 +41,8 @@ class Td3bc(Learner):
 
     hidden: Widths = (256, 256, 256)
     """Widths of actor and critics."""
+    layer_norm: bool = False
+    """Layer normalisation in the critics."""
     learning_rate: Amount = 3e-4
     """Adam step size of actor and critics."""
     discount: Share = 0.99
@@ -63,7 +65,7 @@ class Td3bc(Learner):
         key_actor, key_critic = jax.random.split(key)
         inputs = dims.observation + latent_dim
         actor = MLP(inputs, self.hidden, dims.action, key_actor)
-        critic = Twin(inputs + dims.action, self.hidden, key_critic)
+        critic = Twin(inputs + dims.action, self.hidden, key_critic, layer_norm=self.layer_norm)
         return Td3bcState(
             actor=Trained.of(actor),
             critic=Trained.of(critic),
