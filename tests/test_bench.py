@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import pytest
 
 from ertrl.bench import updates
+from ertrl.bench.behaviour import collection_speed, describe
 from ertrl.bench.updates import product_flops, update_speed
+from ertrl.profiles import collect_config
 
 
 def test_products_loops_and_branches():
@@ -51,3 +53,17 @@ def test_benchmark_reports_what_it_measured(monkeypatch):
     fraction = focal["gflop_per_second"] / focal["peak_gflop_per_second"]
     assert focal["fraction_of_peak"] == pytest.approx(fraction)
     assert result["provenance"]["versions"]["jax"] == jax.__version__
+
+
+def test_the_parts_of_a_collection_add_up(monkeypatch):
+    monkeypatch.setattr(updates, "PEAK_SHAPE", (64, 32, 32))
+    result = collection_speed(["point-robot"], "laptop", seconds=0.1)
+    found, config = result["families"]["point-robot"], collect_config("laptop", "point-robot")
+    whole, each = found["seconds_of_a_collection"], found["milliseconds_per_update"]
+    n = config.steps * config.updates_per_step
+    assert whole["update"] == pytest.approx(n * each["update"] / 1000)
+    assert whole["sample"] == pytest.approx(n * each["sample"] / 1000)
+    assert whole["record"] > 0
+    share = found["gflop_per_second"] / found["peak_gflop_per_second"]
+    assert found["fraction_of_peak"] == pytest.approx(share)
+    assert "point-robot" in describe(result)

@@ -97,7 +97,7 @@ def test_a_dry_run_measures_blocks_of_any_length(tmp_path):
 def test_twice_the_steps_take_twice_the_time(monkeypatch):
     """The arithmetic, with measurements replaced by fixed times."""
     monkeypatch.setattr(cost, "_time", lambda call, seconds: (0.0, 0.5))
-    monkeypatch.setattr(cost, "_recording_seconds", lambda trainer, per_task: 3.0)
+    monkeypatch.setattr(cost, "recording_seconds", lambda trainer, per_task: 3.0)
     parts = [
         api.estimate_collection(
             "point-robot", config=dataclasses.replace(TINY_COLLECT, steps=steps)

@@ -11,7 +11,7 @@ from ertrl.errors import ConfigError
 
 @command("bench")
 def run(
-    what: Positional[Literal["train", "env"]],
+    what: Positional[Literal["train", "env", "collect"]],
     profile: str = "paper",
     family: str = "",
     method: tuple[str, ...] = (),
@@ -22,11 +22,13 @@ def run(
     """Measure speed on this machine.
 
     Args:
-        what: Training updates against the machine's matrix-product peak, or simulation steps.
-        profile: (train) Sizes of this profile.
-        family: (train) Sizes of this family, else of cheetah-vel. (env) Only this family, else all.
+        what: Training updates against the machine's matrix-product peak, simulation steps, or
+            the parts of a collection.
+        profile: (train, collect) Sizes of this profile.
+        family: (train) Sizes of this family, else of cheetah-vel. (env, collect) Only this
+            family, else all.
         method: (train) Which methods; all of them if not given.
-        seconds: (train) Time to measure each method for.
+        seconds: (train, collect) Time to measure each method or family for.
         threads: CPU threads; 0 takes all.
     """
     if seconds <= 0:
@@ -36,6 +38,10 @@ def run(
         from ertrl.methods import methods
 
         value = update_speed(method or tuple(methods()), profile, family or "cheetah-vel", seconds)
+    elif what == "collect":
+        from ertrl.bench.behaviour import collection_speed, describe
+
+        value = collection_speed([family] if family else None, profile, seconds)
     else:
         from ertrl.bench.simulation import describe, simulation_speed
 

@@ -111,12 +111,12 @@ def estimate(
     config.validate()
     begun = time.monotonic()
     wanted = needs(family, config)
-    trainer = _miniature(family, config)
+    trainer = miniature(family, config)
     compile_act, per_step = _time(lambda: trainer.simulate(1), seconds)
     key, groups = rng.key(config.seed, "estimate"), trainer.policies.groups
     compile_update, per_block = _time(lambda: trainer.update(0, 0, key), seconds)
     per_update_step = per_block * groups / trainer.config.steps_per_block
-    per_recording = _recording_seconds(trainer, config.episodes_per_checkpoint)
+    per_recording = recording_seconds(trainer, config.episodes_per_checkpoint)
     per_episode = per_recording / config.episodes_per_checkpoint
     # One copy of the policies is part of what this process holds already.
     memory = _peak_memory() + sum(wanted["memory"].values()) - sum(array_bytes(family, config))
@@ -151,7 +151,7 @@ def estimate(
     }
 
 
-def _miniature(family: Family, config: CollectConfig) -> PolicyTrainer:
+def miniature(family: Family, config: CollectConfig) -> PolicyTrainer:
     """The same networks and simulations with short blocks and a short replay in memory."""
     block = min(config.steps_per_block, MEASURED_BLOCK)
     small = replace(
@@ -179,7 +179,7 @@ def _time(call: Callable[[], None], seconds: float) -> tuple[float, float]:
     return max(first - each, 0.0), each
 
 
-def _recording_seconds(trainer: PolicyTrainer, per_task: int) -> float:
+def recording_seconds(trainer: PolicyTrainer, per_task: int) -> float:
     """Time to record one checkpoint, from the first steps of its episodes."""
     whole = trainer.family
     trainer.family = short = copy.copy(whole)

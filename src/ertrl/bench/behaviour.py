@@ -1,0 +1,101 @@
+"""Where the time of a collection goes: simulation, sampling, updates, recording."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ertrl import rng
+from ertrl.bench.updates import peak_program, product_flops
+from ertrl.collection.config import CollectConfig
+from ertrl.collection.cost import miniature, recording_seconds
+from ertrl.envs import Family, family_names, make_family
+from ertrl.profiles import collect_config, family_options
+from ertrl.provenance import provenance
+from ertrl.text import readable_duration
+
+
+def collection_speed(
+    families: Sequence[str] | None, profile: str, seconds: float
+) -> dict[str, Any]:
+    """Milliseconds of each part per update, and what a whole collection makes of them."""
+    return {
+        "profile": profile,
+        "families": {
+            name: _measure(
+                make_family(name, **family_options(profile, name)),
+                collect_config(profile, name),
+                seconds,
+            )
+            for name in families or family_names()
+        },
+        "provenance": provenance(),
+    }
+
+
+def _measure(family: Family, config: CollectConfig, seconds: float) -> dict[str, Any]:
+    trainer = miniature(family, config)
+    updates = trainer.config.steps_per_block * config.updates_per_step
+    key, groups = rng.key(config.seed, "bench"), trainer.policies.groups
+    trainer.simulate(trainer.config.steps_per_block)
+    batches = trainer.policies.draw(trainer.replay, 0, 0)
+    state = trainer.state if groups == 1 else trainer._take(trainer.state, 0)
+    program = jax.jit(trainer.policies.learn)
+    flops = product_flops(trainer.policies.learn, state, *batches, key, 0)
+    peak_call, peak_flops = peak_program()
+    calls: dict[str, Callable[[], Any]] = {
+        "simulate": lambda: trainer.simulate(1),
+        "sample": lambda: trainer.policies.draw(trainer.replay, 0, 0),
+        "update": lambda: program(state, *batches, key, 0),
+        "peak": peak_call,
+    }
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    jax.block_until_ready(program(state, *batches, key, 0))
+    # In turns, so that all meet the same neighbours on a shared machine.
+    while not taken["peak"] or sum(map(sum, taken.values())) < seconds:
+        for name, call in calls.items():
+            begun = time.perf_counter()
+            jax.block_until_ready(call())
+            taken[name].append(time.perf_counter() - begun)
+    each = {name: float(np.median(times)) for name, times in taken.items()}
+    recording = recording_seconds(trainer, config.episodes_per_checkpoint)
+    steps, blocks = config.steps, config.steps / trainer.config.steps_per_block * groups
+    rate, peak = flops / each["update"], peak_flops / each["peak"]
+    return {
+        "milliseconds_per_update": {
+            "simulate": 1e3 * each["simulate"] / config.updates_per_step,
+            "sample": 1e3 * each["sample"] / updates,
+            "update": 1e3 * each["update"] / updates,
+        },
+        "seconds_of_a_collection": {
+            "simulate": each["simulate"] * (steps + config.random_steps),
+            "sample": each["sample"] * blocks,
+            "update": each["update"] * blocks,
+            "record": recording * config.checkpoints,
+        },
+        "env_steps_per_second": len(trainer.replay.count)
+        * config.simulations_per_task
+        / each["simulate"],
+        "gflop_per_update": flops / updates / 1e9,
+        "gflop_per_second": rate / 1e9,
+        "peak_gflop_per_second": peak / 1e9,
+        "fraction_of_peak": rate / peak,
+    }
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The result as a person reads it."""
+    lines = [f"profile {result['profile']}, on {jax.default_backend()}"]
+    for name, found in result["families"].items():
+        parts = found["seconds_of_a_collection"]
+        times = ", ".join(f"{part} {readable_duration(s)}" for part, s in parts.items())
+        lines.append(
+            f"  {name:16} {readable_duration(sum(parts.values()))}: {times}; "
+            f"{found['env_steps_per_second']:,.0f} steps/s, "
+            f"{found['milliseconds_per_update']['update']:.2f} ms per update, "
+            f"{100 * found['fraction_of_peak']:.0f}% of the matrix-product peak "
+            f"({found['peak_gflop_per_second']:.0f} GFLOP/s)"
+        )
+    return "\n".join(lines)
