@@ -333,6 +333,30 @@ def test_collections_were_measured_with_the_profile_that_is_shipped(file):
     assert replace_from_json(CollectConfig(), found) == collect_config("laptop", file.stem)
 
 
+def test_cells_that_reach_the_papers_are_counted_from_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import beside_paper  # ty: ignore[unresolved-import]
+
+    file = ROOT / "results" / "benefit" / "results.json"
+    found = beside_paper.main([file])
+    text = (ROOT / "docs" / "results.md").read_text()
+    assert f"in {found['met']} of {found['cells']} cells" in text
+    assert found["met"] + len(found["missed"]) == found["cells"] == 8 * 2 * 3
+    below = {cell.split()[0] for cell in found["worse_than_nothing"]}
+    assert below == {"ant-goal"}, "the docs name it"
+    variants = json.loads(file.read_text())["families"]["ant-dir"]["variants"]
+    best = max(
+        np.mean([run["protocols"]["online"]["returns"]["mean"]["train"] for run in v["runs"]])
+        for v in variants
+    )
+    (cell,) = (
+        c
+        for c in found["missed"]
+        if (c["family"], c["group"], c["protocol"]) == ("ant-dir", "train", "online")
+    )
+    assert cell["return"] == pytest.approx(best)
+
+
 def test_rows_of_brac_are_trained_again_with_the_settings_they_had(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import brac  # ty: ignore[unresolved-import]

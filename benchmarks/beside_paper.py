@@ -1,0 +1,126 @@
+"""In how many cells are our returns at least the paper's ER-TRL's?
+
+    .venv/bin/python benchmarks/beside_paper.py [results.json ...] [--json]
+
+A cell is a family, a group of tasks (training or out of distribution) and a kind of context. Ours
+is the better of ER-TRL and FOCAL, unnormalised, mean over seeds. Reads results.json files of
+reports, results/benefit's by default; a family of a later file replaces that of an earlier one.
+Takes seconds and writes nothing.
+"""
+
+import argparse
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ertrl import store
+from ertrl.reporting.read.paper import paper_results
+from ertrl.text import markdown_table
+from shared import KEEP
+
+PAIR = ("er-trl", "focal")
+PROTOCOLS = ("offline", "online", "non-prior")
+PLAIN_TASKS = ("train", "test-id")
+"""Groups in which nothing may be worse than standing still."""
+
+
+def cells_of(family: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Our best and the paper's return for every group and protocol."""
+    paper = paper_results()
+    ours = [variant for variant in facts["variants"] if variant["method"] in PAIR]
+    found = []
+    for (group, title), protocol in product(paper["groups"].items(), PROTOCOLS):
+        published = paper["unnormalised"][title][protocol][family]["er-trl"][0]
+        means = {v["label"]: mean_return(v, protocol, group) for v in ours}
+        best = max(means, key=means.__getitem__)
+        found.append(
+            {
+                "family": family,
+                "group": group,
+                "protocol": protocol,
+                "method": best,
+                "return": means[best],
+                "paper": published,
+                "met": means[best] >= published,
+            }
+        )
+    return found
+
+
+def mean_return(variant: dict[str, Any], protocol: str, group: str) -> float:
+    """Mean over seeds."""
+    runs = (run["protocols"][protocol]["returns"]["mean"][group] for run in variant["runs"])
+    return float(np.mean(list(runs)))
+
+
+def worse_than_nothing(family: str, facts: dict[str, Any]) -> list[str]:
+    """Cells of plain tasks in which a method earns less than the zero action."""
+    zero = np.array(facts["references"]["zero"])
+    idle = {group: zero[facts["groups"][group]].mean() for group in PLAIN_TASKS}
+    return [
+        f"{family} {variant['label']} {group} {protocol}"
+        for variant, group, protocol in product(facts["variants"], PLAIN_TASKS, PROTOCOLS)
+        if mean_return(variant, protocol, group) < idle[group]
+    ]
+
+
+def oracle(facts: dict[str, Any]) -> dict[str, float]:
+    """Normalised return on training tasks with the context of the best logged policy."""
+    rows = facts["groups"]["train"]
+    return {
+        variant["label"]: float(
+            np.mean(
+                [np.mean(np.array(r["oracle_normalised_per_task"])[rows]) for r in variant["runs"]]
+            )
+        )
+        for variant in facts["variants"]
+    }
+
+
+def main(files: list[Path]) -> dict[str, Any]:
+    families: dict[str, Any] = {}
+    for file in files:
+        families |= store.read_json(file, "ertrl-results")["families"]
+    published = paper_results()["unnormalised"]["ID"]["offline"]
+    families = {name: facts for name, facts in families.items() if name in published}
+    cells = [cell for name, facts in families.items() for cell in cells_of(name, facts)]
+    return {
+        "cells": len(cells),
+        "met": sum(cell["met"] for cell in cells),
+        "missed": [cell for cell in cells if not cell["met"]],
+        "worse_than_nothing": [
+            cell for item in families.items() for cell in worse_than_nothing(*item)
+        ],
+        "oracle_on_training_tasks": {name: oracle(facts) for name, facts in families.items()},
+        "table": cells,
+    }
+
+
+def describe(found: dict[str, Any]) -> str:
+    head = ("family", "tasks", "context", "ours", "paper's ER-TRL", "method", "met")
+    rows = [
+        [
+            *(cell[key] for key in ("family", "group", "protocol")),
+            f"{cell['return']:.0f}",
+            f"{cell['paper']:.0f}",
+            cell["method"],
+            "yes" if cell["met"] else "",
+        ]
+        for cell in found["table"]
+    ]
+    told = [f"{found['met']} of {found['cells']} cells reach the paper's ER-TRL."]
+    if found["worse_than_nothing"]:
+        told.append(f"Worse than the zero action: {', '.join(found['worse_than_nothing'])}.")
+    return "\n".join([markdown_table(head, rows, "lllrrll"), "", *told])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, default=[KEEP / "benefit" / "results.json"])
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    result = main(given.files)
+    print(json.dumps(result) if given.json else describe(result))
