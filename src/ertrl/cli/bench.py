@@ -11,8 +11,8 @@ from ertrl.errors import ConfigError
 
 @command("bench")
 def run(
-    what: Positional[Literal["train", "env"]],
-    profile: str = "paper",
+    what: Positional[Literal["train", "env", "adapt"]],
+    profile: str = "",
     family: str = "",
     method: tuple[str, ...] = (),
     seconds: float = 20.0,
@@ -22,11 +22,13 @@ def run(
     """Measure speed on this machine.
 
     Args:
-        what: Training updates against the machine's matrix-product peak, or simulation steps.
-        profile: (train) Sizes of this profile.
-        family: (train) Sizes of this family, else of cheetah-vel. (env) Only this family, else all.
-        method: (train) Which methods; all of them if not given.
-        seconds: (train) Time to measure each method for.
+        what: Training updates against the machine's matrix-product peak, simulation steps, or
+            microseconds of an exported agent per action and per observed transition.
+        profile: (train, adapt) Sizes of this profile; train takes paper if not given, adapt laptop.
+        family: (train, adapt) Sizes of this family, else of cheetah-vel. (env) Only this family,
+            else all.
+        method: (train, adapt) Which methods; all of them if not given.
+        seconds: (train, adapt) Time to measure each method for.
         threads: CPU threads; 0 takes all.
     """
     if seconds <= 0:
@@ -35,7 +37,14 @@ def run(
         from ertrl.bench.updates import describe, update_speed
         from ertrl.methods import methods
 
-        value = update_speed(method or tuple(methods()), profile, family or "cheetah-vel", seconds)
+        sizes = profile or "paper", family or "cheetah-vel"
+        value = update_speed(method or tuple(methods()), *sizes, seconds)
+    elif what == "adapt":
+        from ertrl.bench.deployed import adaptation_speed, describe
+        from ertrl.methods import methods
+
+        sizes = profile or "laptop", family or "cheetah-vel"
+        value = adaptation_speed(method or tuple(methods()), *sizes, seconds)
     else:
         from ertrl.bench.simulation import describe, simulation_speed
 
