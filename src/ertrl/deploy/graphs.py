@@ -76,12 +76,12 @@ class Graph:
         """Names that some node takes."""
         return {name for node in self._nodes for name in node.input}
 
-    def finish(self, name: str, inputs: dict[str, list[Any]], result: str, given: str) -> bytes:
-        """The model; `given` is the name of its output, 32-bit floats."""
+    def finish(self, inputs: dict[str, list[Any]], result: str, name: str, shape: list) -> bytes:
+        """The model, with one output of this name and shape, 32-bit floats as the inputs are."""
         helper, number = self._onnx.helper, self._onnx.TensorProto.FLOAT
-        self._nodes.append(helper.make_node("Cast", [result], [given], to=number))
+        self._nodes.append(helper.make_node("Cast", [result], [name], to=number))
         values = [helper.make_tensor_value_info(n, number, shape) for n, shape in inputs.items()]
-        output = helper.make_tensor_value_info(given, number, None)
+        output = helper.make_tensor_value_info(name, number, shape)
         graph = helper.make_graph(self._nodes, name, values, [output], self._constants)
         opsets = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, producer_name="ertrl")
@@ -100,7 +100,7 @@ def policy(agent: runtime.Agent) -> bytes:
         "observation": ["rows", agent.observation_dim],
         "z": ["rows", agent.inference.latent_dim],
     }
-    return g.finish("policy", sizes, action, "action")
+    return g.finish(sizes, action, "action", ["rows", agent.action_dim])
 
 
 def encoder(agent: runtime.Agent) -> bytes:
@@ -124,7 +124,7 @@ def encoder(agent: runtime.Agent) -> bytes:
     }
     if "next_observation" not in g.used():
         del sizes["next_observation"]
-    return g.finish("encoder", sizes, z, "z")
+    return g.finish(sizes, z, "z", [inference.latent_dim])
 
 
 def _mean(g: Graph, of: Mean, inputs: list[str]) -> str:

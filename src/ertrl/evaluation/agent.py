@@ -12,7 +12,7 @@ from ertrl.errors import ConfigError, DataError, PluginError
 from ertrl.evaluation.context import Buffered, Running
 from ertrl.learners import Learner
 from ertrl.methods import Method
-from ertrl.methods.encoder import Belief
+from ertrl.methods.inference import Belief
 from ertrl.runtime import Adapted
 from ertrl.runtime import Agent as PlainAgent
 from ertrl.types import Context, Dims, Transitions

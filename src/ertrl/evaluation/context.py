@@ -59,7 +59,7 @@ class Running:
         """Nothing is known yet."""
         self._agent, self.z = agent, np.tile(agent.z0, (rows, 1))
         shapes = jax.eval_shape(agent.evidence, agent.nothing(rows))
-        self._sums = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
+        self._sums = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), shapes)
 
     def add(self, transition: Sequence[np.ndarray], alive: np.ndarray) -> None:
         """Take in one transition (s, a, r, s') of each row that is alive."""

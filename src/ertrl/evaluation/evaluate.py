@@ -47,7 +47,9 @@ def evaluate_agent(
         trial = trial_of(name)
         PROTOCOLS[name](trial)
         found = trial.result()._asdict()
-        measured[name] = {k: _plain(v) for k, v in found.items() if v is not None}
+        if trial.step_curve is not None:
+            found |= trial.step_curve._asdict()
+        measured[name] = {k: _plain(v) for k, v in found.items()}
     return {
         "kind": "ertrl-evaluation",
         "run": run,

@@ -63,9 +63,14 @@ class ProtocolResult(NamedTuple):
     """Transitions behind the z of those episodes, at their end where z moves inside."""
     z: np.ndarray
     """[task, repeat, Z]: what the reported episode ran on, or ended on."""
-    step_context: np.ndarray | None = None
-    """[point]: numbers of transitions, where z was looked at step by step."""
-    step_returns: np.ndarray | None = None
+
+
+class StepCurve(NamedTuple):
+    """How good z is after single steps."""
+
+    step_context: np.ndarray
+    """[point]: numbers of transitions."""
+    step_returns: np.ndarray
     """[task, repeat, point]: return of an episode with the z of so many transitions."""
 
 
@@ -94,8 +99,8 @@ class Trial:
         self._z_used = self.z.copy()
         self.prolong(config.episodes)
         self._name, self.seed, self._round = name, seed, 0
-        self.step_context: np.ndarray | None = None
-        self.step_returns: np.ndarray | None = None
+        self.step_curve: StepCurve | None = None
+        """Of a protocol that infers z within episodes."""
 
     def prolong(self, episodes: int) -> None:
         """Before the first episode: last at least so many horizons."""
@@ -203,10 +208,6 @@ class Trial:
             curve_returns=curve.reshape(*shape, self.episodes),
             curve_context=self._curve_context.reshape(*shape, self.episodes),
             z=self._z_used.reshape(*shape, self._z_used.shape[1]),
-            step_context=self.step_context,
-            step_returns=None
-            if self.step_returns is None
-            else self.step_returns.reshape(*shape, self.step_returns.shape[1]),
         )
 
 

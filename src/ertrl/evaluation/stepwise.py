@@ -5,7 +5,7 @@ Both interact as much as the online protocol does.
 
 import numpy as np
 
-from ertrl.evaluation.protocols import Trial
+from ertrl.evaluation.protocols import StepCurve, Trial
 
 POINTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600, 1000, 2000, 5000)
 """Transitions after which z is looked at, as far as the evaluation lasts."""
@@ -32,8 +32,9 @@ def continual(trial: Trial) -> None:
 
     while trial.active().size:
         trial.evaluate(watch)
-    trial.step_context = np.array(points)
-    trial.step_returns = np.stack([trial.rehearse(z) for z in kept], axis=1)
+    returns = np.stack([trial.rehearse(z) for z in kept], axis=1)
+    by_task = returns.reshape(-1, trial.config.repeats, len(points))
+    trial.step_curve = StepCurve(np.array(points), by_task)
 
 
 def thompson(trial: Trial) -> None:

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ertrl.methods.encoder import EncoderConfig, Inference
+from ertrl.methods.encoder import EncoderConfig
+from ertrl.methods.inference import Inference
 from ertrl.types import Context, Dims, Metrics, TaskBatch
 
 

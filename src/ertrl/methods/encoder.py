@@ -1,7 +1,6 @@
 """Context encoders and what methods do with their codes."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -10,6 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.config import Amount, Count, Widths
+from ertrl.methods.inference import Belief
 from ertrl.nets import MLP
 from ertrl.runtime import inference
 from ertrl.types import Context, Dims, Metrics
@@ -39,35 +39,6 @@ class DmlConfig:
     """epsilon_0: added to a negative pair's squared distance before it is inverted."""
     beta: Amount = 1.0
     """Weight of negative pairs against positive ones."""
-
-
-class Belief(NamedTuple):
-    """What a context says of the task."""
-
-    z: Any  # Float[Array, "*b Z"], of JAX or NumPy
-    covariance: Any = None
-    """Of the posterior, for what has one."""
-
-
-@runtime_checkable
-class Inference(Protocol):
-    """z as a small function of sums over transitions: so it can be inferred step by step."""
-
-    def __call__(self, context: Context) -> Float[Array, "*b Z"]:
-        """Infer z from a whole context."""
-        ...
-
-    def evidence(self, context: Context) -> Any:
-        """A pytree of sums over a context's transitions; those of two contexts add up."""
-        ...
-
-    def belief(self, evidence: Any) -> Belief:
-        """What these sums say; its z is that of the whole context."""
-        ...
-
-    def plain(self) -> inference.Inference:
-        """The same without JAX."""
-        ...
 
 
 class MeanEncoder(eqx.Module):

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ertrl.methods.encoder import Belief, EncoderConfig
+from ertrl.methods.encoder import EncoderConfig
+from ertrl.methods.inference import Belief
 from ertrl.methods.moments import Moments
 from ertrl.methods.regression import Sums, posterior_covariance, posterior_mean, sums
 from ertrl.nets import MLP
