@@ -137,7 +137,10 @@ def test_list_names_all_parts_and_their_settings(capsys):
     assert {"point-robot", "point-robot-wind"} <= parts["families"].keys()
     assert {"er-trl", "focal", "csro", "unicorn", "offline-pearl"} <= parts["methods"].keys()
     assert {"td3bc", "brac"} <= parts["learners"].keys()
-    assert list(parts["protocols"]) == ["offline", "online", "non-prior", "idaq"]
+    assert list(parts["protocols"]) == [
+        *("offline", "online", "non-prior", "idaq"),
+        *("continual", "thompson"),
+    ]
     assert set(parts["profiles"]) == {"laptop", "paper"}
     paper = parts["profiles"]["paper"]["variants"]["paper"]["train"]["cheetah-vel"]["er-trl"]
     assert paper["sampling"]["context_size"] == 100

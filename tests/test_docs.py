@@ -4,6 +4,9 @@ import importlib.util
 import json
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -128,6 +131,45 @@ def test_the_examples_in_python_run(tmp_path, monkeypatch, tiny_dataset, capsys)
     (tmp_path / "runs").rename(tmp_path / "demo" / "runs")
     runpy.run_path(str(ROOT / "examples" / "adapt.py"))
     assert "random" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_examples_of_deployment_run(tmp_path, monkeypatch, tiny_run, capsys):
+    monkeypatch.chdir(tmp_path)
+    step_by_step, without_jax = (
+        str(ROOT / "examples" / f"{name}.py")
+        for name in ("adapt_step_by_step", "deploy_without_jax")
+    )
+    with pytest.raises(SystemExit, match="make demo"):
+        runpy.run_path(step_by_step)
+    with pytest.raises(SystemExit, match="ertrl export"):
+        runpy.run_path(without_jax)
+    shutil.copytree(tiny_run.path, tmp_path / "demo" / "runs" / tiny_run.name)
+    runpy.run_path(step_by_step)
+    assert "after 60 transitions" in capsys.readouterr().out
+    ertrl.export(tiny_run, "agent")
+    done = subprocess.run([sys.executable, without_jax], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "no JAX was needed", done.stderr
+    for path in (step_by_step, without_jax):
+        assert len(Path(path).read_text().splitlines()) < 60
+
+
+def test_the_python_of_deployment_runs(tmp_path, monkeypatch, tiny_run, tiny_dataset):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    logs = tiny_dataset.task(25).transitions(np.arange(5))
+    known = {"run": tiny_run, "steps": [*zip(*logs[:4], strict=True)]}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "deploy.md", "exec"), known)
+    assert known["action"].shape == (2,)
+
+
+def test_the_speed_of_deployed_agents_is_that_of_the_results():
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    found = json.loads((ROOT / "results" / "bench" / "adapt.json").read_text())
+    for name, one in found["methods"].items():
+        cells = [f"{one[what]:.0f}" for what in one]
+        assert f"| `{name}` | {' | '.join(cells)} |" in text
+    assert f"takes {found['least_squares']['update']:.0f} microseconds" in text
 
 
 def prose(page: Path) -> str:

@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 
 import reference as ref
 from ertrl.envs import make_family
+from ertrl.errors import ConfigError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent
-from ertrl.evaluation.protocols import ContextBuffer, EvaluationConfig, Trial
+from ertrl.evaluation.context import ContextBuffer
+from ertrl.evaluation.protocols import EvaluationConfig, Trial
+from ertrl.evaluation.stepwise import continual, thompson
+from ertrl.training.update import init
 from ertrl.types import Dims, Transitions
-from toys import DIMS, LATENT, ToyFamily, random_state, small_config
+from toys import DIMS, LATENT, METHODS, ToyFamily, random_state, small_config
 
 ORIGINS = ("dataset", "agent", "random", "policy")
 MARKS = {"dataset": -0.75, "agent": 0.5, "policy": 0.25}  # random actions hit none of them
@@ -328,3 +332,78 @@ def test_context_buffer_keeps_what_was_added_while_it_grows():
     for name in ("observation", "action", "reward", "next_observation"):
         both = np.concatenate([getattr(first, name), getattr(second, name)])
         np.testing.assert_array_equal(getattr(context, name)[1, :7], both)
+
+
+# --- z within the episode, and draws of z ---
+
+
+def real_trial(name, method, lengths, **config):
+    """A trial of a random agent of this method."""
+    settings = small_config(method, "td3bc")
+    state = random_state(lambda key: init(settings, DIMS))
+    agent = Agent(settings, DIMS, state.method, state.learner)
+    family = ToyFamily(list(lengths.values()), 20)
+    parts = agent, family, stub_dataset(lengths), EvaluationConfig(**config)
+    return Trial(name, *parts, 0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_continual_infers_what_encoding_all_steps_anew_infers(method, monkeypatch):
+    """Also where episodes end early: task 0 after 20 steps, task 1 after 7."""
+    trial = real_trial("continual", method, {0: 20, 1: 7}, episodes=2, repeats=1)
+    buffer = ContextBuffer(2, 64, DIMS)
+    seen = []
+    evaluate = Trial.evaluate
+
+    def checked(self, watch=None):
+        def both(s, a, r, s2, alive):
+            watch(s, a, r, s2, alive)
+            for row in np.flatnonzero(alive):
+                buffer.add(row, [x[row : row + 1] for x in (s, a, r, s2)])
+            known = trial.agent.encode(buffer.context())
+            np.testing.assert_allclose(self.z, known, rtol=1e-4, atol=1e-4)
+            seen.append(self.z.copy())
+
+        return evaluate(self, both)
+
+    monkeypatch.setattr(Trial, "evaluate", checked)
+    continual(trial)
+    result = trial.result()
+    assert len(seen) > 40
+    assert np.abs(seen[0]).max() > 0, "known from the first step on"
+    curve = trial.step_curve
+    np.testing.assert_array_equal(curve.step_context, [1, 2, 5, 10, 20, 40])
+    assert curve.step_returns.shape == (2, 1, 6)
+    assert np.isfinite(curve.step_returns).all()
+    np.testing.assert_array_equal(result.curve_context[0], [[20, 40]])
+    np.testing.assert_array_equal(result.interaction_steps[0], [40])
+
+
+def test_continual_compiles_one_program():
+    trial = real_trial("continual", "bayes-linear", FULL, episodes=2, repeats=1)
+    before = trial.agent._programs.add._cache_size()
+    continual(trial)
+    assert trial.agent._programs.add._cache_size() <= before + 1
+
+
+def test_thompson_draws_until_z_is_inferred():
+    trial = real_trial("thompson", "bayes-linear", FULL, episodes=4, prior_episodes=2, repeats=2)
+    used, evaluate = [], trial.evaluate
+
+    def kept():
+        used.append((trial.z.copy(), trial.agent.believe(trial.buffer.context()).z))
+        return evaluate()
+
+    trial.evaluate = kept
+    thompson(trial)
+    drawn = [not np.allclose(z, mean) for z, mean in used]
+    assert drawn == [True, True, False, False]
+    first = used[0][0]
+    assert len(np.unique(first, axis=0)) == len(first), "every task and repeat has its own draw"
+    np.testing.assert_array_equal(trial.result().interaction_steps, 80)
+    np.testing.assert_array_equal(trial.result().curve_context[0, 0], [0, 20, 40, 60])
+
+
+def test_thompson_needs_a_posterior():
+    with pytest.raises(ConfigError, match="focal has no posterior"):
+        thompson(real_trial("thompson", "focal", FULL))

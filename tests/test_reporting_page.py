@@ -20,7 +20,7 @@ from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
 from ertrl.reporting.compose import compose
 from ertrl.reporting.draw import Picture
-from ertrl.reporting.draw.returns import adaptation_curves
+from ertrl.reporting.draw.returns import adaptation_curves, step_curves
 from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.read.agents import LATENT_CONTEXTS, adaptation, agent_of
 from ertrl.reporting.read.dataset import read_material
@@ -330,6 +330,27 @@ def test_context_below_a_curve_is_that_of_its_tasks_and_all_methods(tmp_path):
     for panel in figure.axes:
         ends = panel.get_xticklabels()[-1].get_text()
         assert ends == ("3\n1,200" if "Out of" in panel.get_title() else "3\n120")
+
+
+def test_step_curves_are_drawn_where_they_were_measured(tmp_path):
+    paths = [fake_run(tmp_path, m, scores={"continual": 50.0}) for m in ("focal", "er-trl")]
+    assert step_curves(read_runs(tmp_path).families[0]) is None
+    file = paths[0] / "evaluations" / "00002000.json"
+    content = store.read_json(file)
+    returns = np.broadcast_to([-25.0, -15.0, -5.0], (len(TASKS), 2, 3))
+    content["protocols"]["continual"] |= {
+        "step_context": [1, 10, 100],
+        "step_returns": returns.tolist(),
+    }
+    store.write_json(file, content)
+    figure = step_curves(read_runs(tmp_path).families[0])
+    assert len(figure.axes) == len(GROUPS)
+    for panel in figure.axes:
+        drawn = [line.get_xydata().tolist() for line in panel.lines]
+        assert [[1, 0], [10, 50], [100, 100]] in drawn
+        assert panel.get_xscale() == "log"
+    text = Page(render(compose(tmp_path))).text
+    assert "Step by step" in text
 
 
 # --- with a dataset and an agent, both as small as they come ---

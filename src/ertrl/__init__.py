@@ -8,14 +8,27 @@
 Importing this package is cheap; JAX is loaded by the first function that needs it.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ertrl import envs  # its import makes the environments known to gymnasium.make
-from ertrl.envs import make_family
+if find_spec("gymnasium"):  # not where only exported agents run: `ertrl.runtime` needs NumPy alone
+    from ertrl import envs  # its import makes the environments known to gymnasium.make
 
 if TYPE_CHECKING:
-    from ertrl.api import collect, evaluate, load_agent, probe, render, resume, train, verify
+    from ertrl import envs, runtime
+    from ertrl.api import (
+        collect,
+        evaluate,
+        export,
+        load_agent,
+        probe,
+        render,
+        resume,
+        train,
+        verify,
+    )
     from ertrl.data import Dataset
+    from ertrl.envs import make_family
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
     from ertrl.training import Run
@@ -28,18 +41,21 @@ __all__ = [
     "demo",
     "envs",
     "evaluate",
+    "export",
     "load_agent",
     "make_family",
     "probe",
     "render",
     "report",
     "resume",
+    "runtime",
     "train",
     "verify",
 ]
 
 _HOMES = {
     "Dataset": "ertrl.data",
+    "make_family": "ertrl.envs",
     "Run": "ertrl.training",
     "report": "ertrl.reporting",
     "demo": "ertrl.launch.demo",
@@ -51,6 +67,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ertrl' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in ("envs", "runtime"):
+        return import_module(f"ertrl.{name}")
     value = getattr(import_module(_HOMES.get(name, "ertrl.api")), name)
     globals()[name] = value
     return value

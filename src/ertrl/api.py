@@ -1,4 +1,4 @@
-"""What a person does, as functions: collect, train, evaluate, probe, render, verify."""
+"""What a person does, as functions: collect, train, evaluate, probe, render, export, verify."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -216,15 +216,48 @@ def render(
     return film.write_video(out, film.render_side_by_side(left, right), fps)
 
 
+def export(
+    run: str | Path | Run,
+    out: str | Path = "agent",
+    *,
+    onnx: bool = False,
+    data: str | Path | None = None,
+    step: int | None = None,
+) -> dict[str, Any]:
+    """Write a run's agent for machines without JAX into the new folder `out`.
+
+    `ertrl.runtime.load` reads it; with `onnx`, encoder and policy are there as ONNX graphs, too.
+    Both are compared with the agent in JAX, on random and on logged data, before they appear.
+    """
+    from ertrl.deploy import export_agent
+
+    run = Run.of(run)
+    step = run.checkpoints.newest() if step is None else step
+    about = {
+        "run": run.name,
+        "step": step,
+        "family": run.family,
+        "method": run.method.name,
+        "learner": run.learner.name,
+    }
+    agent, dataset = load_agent(run, step), run.open_dataset(data)
+    return export_agent(agent, Path(out), about, dataset, onnx=onnx)
+
+
 def verify(path: str | Path) -> dict[str, Any]:
-    """Check every file of a dataset or a run against its checksum."""
+    """Check every file of a dataset, a run or an exported agent against its checksum."""
+    from ertrl.deploy import verify_agent
+
     path = Path(path)
     if (path / "manifest.json").exists():
         dataset = Dataset(path, verify=False)
         return {"path": str(path), "kind": "dataset", "files": dataset.verify()}
+    if (path / "agent.json").exists():
+        return {"path": str(path), "kind": "agent", "files": verify_agent(path)}
     if not (path / "config.json").exists():
         raise DataError(
-            f"{path} is neither a dataset nor a run: it has no manifest.json and no config.json"
+            f"{path} is neither a dataset nor a run, nor an exported agent: it has no "
+            "manifest.json, config.json or agent.json"
         )
     return {"path": str(path), "kind": "run", "files": Run(path).verify()}
 

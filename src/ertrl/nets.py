@@ -10,8 +10,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
+
+from ertrl.runtime import layers
 
 FINAL_LAYER_RANGE = 3e-3
 ADAM = optax.scale_by_adam()
@@ -87,6 +90,13 @@ class MLP(eqx.Module):
         x = x @ self.weights[-1] + self.biases[-1]
         return x.reshape(*joined.shape[:-1], x.shape[-1])
 
+    def plain(self, outputs: int | None = None) -> layers.MLP:
+        """The same network without JAX, of the first so many outputs."""
+        weights, biases = ([np.asarray(x) for x in part] for part in (self.weights, self.biases))
+        weights[-1] = np.ascontiguousarray(weights[-1][:, :outputs])
+        biases[-1] = biases[-1][:outputs]
+        return layers.MLP(tuple(weights), tuple(biases), self.layer_norm)
+
 
 def _normalise(x: Float[Array, "b n"]) -> Float[Array, "b n"]:
     x = x - x.mean(axis=-1, keepdims=True)
@@ -160,6 +170,10 @@ class TanhGaussian(eqx.Module):
         """Mean and log-std before tanh."""
         mean, log_std = jnp.split(self.net(*inputs), 2, axis=-1)
         return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
+
+    def plain(self) -> layers.MLP:
+        """The network of the mean, without JAX."""
+        return self.net.plain(self.net.biases[-1].shape[0] // 2)
 
     def act(self, key: PRNGKeyArray | None, *inputs: Array) -> Float[Array, "... A"]:
         """A random action or, without a key, the most probable one."""

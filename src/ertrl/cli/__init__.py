@@ -34,8 +34,9 @@ COMMANDS = {
     ),
     "report": Command("tables, figures and one self-contained page from runs", threads=1),
     "render": Command("film an agent before and after adaptation"),
-    "verify": Command("check every file of a dataset or run against its checksum"),
-    "bench": Command("measure speed: bench train, bench env"),
+    "export": Command("write an agent for machines without JAX: NumPy alone, or ONNX", threads=1),
+    "verify": Command("check every file of a dataset, run or agent against its checksum"),
+    "bench": Command("measure speed: bench train, bench env, bench adapt"),
 }
 
 USAGE = f"""\

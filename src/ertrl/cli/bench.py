@@ -11,8 +11,8 @@ from ertrl.errors import ConfigError
 
 @command("bench")
 def run(
-    what: Positional[Literal["train", "env", "collect"]],
-    profile: str = "paper",
+    what: Positional[Literal["train", "env", "collect", "adapt"]],
+    profile: str = "",
     family: str = "",
     method: tuple[str, ...] = (),
     seconds: float = 20.0,
@@ -22,13 +22,15 @@ def run(
     """Measure speed on this machine.
 
     Args:
-        what: Training updates against the machine's matrix-product peak, simulation steps, or
-            the parts of a collection.
-        profile: (train, collect) Sizes of this profile.
-        family: (train) Sizes of this family, else of cheetah-vel. (env, collect) Only this
+        what: Training updates against the machine's matrix-product peak, simulation steps,
+            the parts of a collection, or microseconds of an exported agent per action and per
+            observed transition.
+        profile: (train, collect, adapt) Sizes of this profile; train takes paper if not given,
+            the others laptop.
+        family: (train, adapt) Sizes of this family, else of cheetah-vel. (env, collect) Only this
             family, else all.
-        method: (train) Which methods; all of them if not given.
-        seconds: (train, collect) Time to measure each method or family for.
+        method: (train, adapt) Which methods; all of them if not given.
+        seconds: (train, collect, adapt) Time to measure each method or family for.
         threads: CPU threads; 0 takes all.
     """
     if seconds <= 0:
@@ -37,11 +39,18 @@ def run(
         from ertrl.bench.updates import describe, update_speed
         from ertrl.methods import methods
 
-        value = update_speed(method or tuple(methods()), profile, family or "cheetah-vel", seconds)
+        sizes = profile or "paper", family or "cheetah-vel"
+        value = update_speed(method or tuple(methods()), *sizes, seconds)
     elif what == "collect":
         from ertrl.bench.behaviour import collection_speed, describe
 
-        value = collection_speed([family] if family else None, profile, seconds)
+        value = collection_speed([family] if family else None, profile or "laptop", seconds)
+    elif what == "adapt":
+        from ertrl.bench.deployed import adaptation_speed, describe
+        from ertrl.methods import methods
+
+        sizes = profile or "laptop", family or "cheetah-vel"
+        value = adaptation_speed(method or tuple(methods()), *sizes, seconds)
     else:
         from ertrl.bench.simulation import describe, simulation_speed
 

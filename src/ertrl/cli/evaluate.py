@@ -21,7 +21,8 @@ def run(
     """Adapt trained agents to all tasks of their dataset and measure their returns.
 
     Args:
-        protocol: Where contexts come from; several may be given. `ertrl list` shows all.
+        protocol: Where contexts come from; several may be given. `ertrl list` shows all: also
+            continual (z after every step) and thompson (episodes with draws of z).
         adapt: Online contexts hold all of an agent's own episodes, or (idaq, measured in addition)
             only the best ones, first found with the representations of training tasks.
         step: Which checkpoint, by its number of updates; the newest if not given.

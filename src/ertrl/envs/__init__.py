@@ -3,7 +3,7 @@
 from ertrl.envs.families import family_names, make_family
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
-from ertrl.envs.rollout import anchor_returns, mean_returns, rollout
+from ertrl.envs.rollout import Watch, anchor_returns, mean_returns, rollout
 from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split, group_title
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Simulation",
     "Split",
     "Step",
+    "Watch",
     "anchor_returns",
     "env_id",
     "family_names",

@@ -13,6 +13,10 @@ Policy = Callable[[np.ndarray, int], np.ndarray]
 """(observations [N, O], step) -> actions [N, A] in [-1, 1]."""
 
 
+Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
+"""(s, a, r, s') of one step of every row, and which of them it counts for."""
+
+
 def blank_episodes(n: int, horizon: int, observation_dim: int, action_dim: int) -> Episodes:
     """Room for so many episodes."""
     return Episodes(
@@ -27,9 +31,13 @@ def blank_episodes(n: int, horizon: int, observation_dim: int, action_dim: int) 
 
 
 def rollout(
-    family: Family, parameters: np.ndarray, policy: Policy, seeds: Sequence[int]
+    family: Family,
+    parameters: np.ndarray,
+    policy: Policy,
+    seeds: Sequence[int],
+    watch: Watch | None = None,
 ) -> Episodes:
-    """Run one episode per row of `parameters`; row i starts from seeds[i].
+    """Run one episode per row of `parameters`; row i starts from seeds[i]. `watch` sees each step.
 
     Rows that end early stay in the batch (so that a jitted policy sees one shape) but what they do
     from then on is not recorded.
@@ -43,13 +51,15 @@ def rollout(
     for t in range(horizon):
         action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
         step = simulation.step(action)
-        observation = step.observation
+        before, observation = observation, step.observation
         reward = family.reward(step.outcome, action, parameters)
         episodes.action[alive, t] = action[alive]
         episodes.reward[alive, t] = reward[alive]
         episodes.observation[alive, t + 1] = observation[alive]
         episodes.length[alive] += 1
         episodes.diverged[alive & step.diverged] = True
+        if watch is not None:
+            watch(before, action, reward, observation, alive & ~step.diverged)
         episodes.terminated[alive & step.terminated] = True
         alive &= ~(step.terminated | step.diverged)
         if not alive.any():

@@ -1,30 +1,49 @@
 """A trained agent: infers z from a context and acts on it."""
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array
 
 from ertrl.data.scaling import Scaling
-from ertrl.errors import DataError
+from ertrl.errors import ConfigError, DataError, PluginError
+from ertrl.evaluation.context import Buffered, Running
 from ertrl.learners import Learner
 from ertrl.methods import Method
+from ertrl.methods.inference import Belief
+from ertrl.runtime import Adapted
+from ertrl.runtime import Agent as PlainAgent
 from ertrl.types import Context, Dims, Transitions
 
 
+class Programs(NamedTuple):
+    """What is compiled of an agent."""
+
+    encode: Any
+    act: Any
+    explore: Any
+    believe: Any
+    """(state, scaling, context) -> belief."""
+    add: Any
+    """(state, scaling, sums, context) -> sums and the z they give."""
+
+
 @lru_cache(maxsize=16)
-def _programs(method: Method, learner: Learner):
+def _programs(method: Method, learner: Learner) -> Programs:
     """Compiled once per configuration: a run is evaluated many times, each time as a new agent."""
 
     def seen(scaling: Scaling | None, observation):
         return observation if scaling is None else scaling.observations(observation)
 
+    def known(scaling: Scaling | None, context):
+        return context if scaling is None else scaling.context(context)
+
     @jax.jit
     def encode(state, scaling, context):
-        return method.encode(state, context if scaling is None else scaling.context(context))
+        return method.encode(state, known(scaling, context))
 
     @jax.jit
     def act(state, scaling, observation, z):
@@ -38,7 +57,19 @@ def _programs(method: Method, learner: Learner):
 
         return jax.vmap(one)(seen(scaling, observation), z, keys)
 
-    return encode, act, explore
+    @jax.jit
+    def believe(state, scaling, context):
+        inference = method.inference(state)
+        return inference.belief(inference.evidence(known(scaling, context)))
+
+    @jax.jit
+    def add(state, scaling, sums, context):
+        inference = method.inference(state)
+        more = inference.evidence(known(scaling, context))
+        sums = jax.tree.map(jax.numpy.add, sums, more)
+        return sums, inference.belief(sums).z
+
+    return Programs(encode, act, explore, believe, add)
 
 
 class Agent:
@@ -57,20 +88,91 @@ class Agent:
         self.z0 = np.zeros(config.method.latent_dim, np.float32)
         """What it believes before it has seen anything."""
         self._method_state, self._learner_state = method_state, learner_state
-        programs = _programs(config.method, config.learner)
-        self._encode, self._act, self._explore = programs
+        self._programs = _programs(config.method, config.learner)
 
     def encode(self, context: Context) -> np.ndarray:
         """Z for each context of a batch: [N, H, ...] -> [N, Z]."""
-        return np.asarray(self._encode(self._method_state, self.scaling, context))
+        return np.asarray(self._programs.encode(self._method_state, self.scaling, context))
 
     def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Deterministic actions: [N, O], [N, Z] -> [N, A]."""
-        return np.asarray(self._act(self._learner_state, self.scaling, observation, z))
+        return np.asarray(self._programs.act(self._learner_state, self.scaling, observation, z))
 
     def explore(self, observation: np.ndarray, z: np.ndarray, keys: Array) -> np.ndarray:
         """Stochastic actions, one key per row."""
-        return np.asarray(self._explore(self._learner_state, self.scaling, observation, z, keys))
+        state = self._learner_state, self.scaling
+        return np.asarray(self._programs.explore(*state, observation, z, keys))
+
+    @property
+    def states(self) -> tuple[Any, Any]:
+        """What method and learner have learned."""
+        return self._method_state, self._learner_state
+
+    def begin(self) -> "Adapted | BufferedAgent":
+        """Begin in a task of which nothing is known, and adapt to it step by step.
+
+        Without a description of method and learner in NumPy, JAX infers z from all transitions
+        anew with each, and nothing is known of its uncertainty.
+        """
+        try:
+            return self.plain.begin()
+        except PluginError:
+            return BufferedAgent(self)
+
+    @cached_property
+    def plain(self) -> PlainAgent:
+        """The same agent without JAX."""
+        method, learner = self.config.method, self.config.learner
+        sums, policy = method.sums(self._method_state), learner.policy(self._learner_state)
+        if sums is None:
+            raise PluginError(
+                f"the method {method.name} works in JAX only: it has an `encode` of its own and no "
+                "`inference` that says how z is summed up from transitions"
+            )
+        if policy is None:
+            raise PluginError(
+                f"the learner {learner.name} works in JAX only: it has no `policy` that gives the "
+                "network behind its actions"
+            )
+        inference, bound = sums.plain(), np.ones(self.dims.action, np.float32)
+        if self.scaling is not None:
+            inference, policy = inference.scaled(*self.scaling), policy.scaled(*self.scaling[:2])
+        return PlainAgent(*self.dims[:2], inference, policy, -bound, bound)
+
+    def nothing(self, rows: int) -> Context:
+        """Contexts with room for one transition that is not there."""
+        sizes = (self.dims.observation,), (self.dims.action,), (), (self.dims.observation,), ()
+        return Context(*(np.zeros((rows, 1, *size), np.float32) for size in sizes))
+
+    def evidence(self, context: Context) -> Any:
+        """What the transitions of each context of a batch sum up to."""
+        return self.config.method.inference(self._method_state).evidence(context)
+
+    def add(self, sums: Any, context: Context) -> tuple[Any, np.ndarray]:
+        """Sums that know these contexts, too, and the z of each."""
+        sums, z = self._programs.add(self._method_state, self.scaling, sums, context)
+        return sums, np.asarray(z)
+
+    def believe(self, context: Context) -> Belief:
+        """Mean and covariance of the posterior over z, for each context of a batch."""
+        name, sums = self.config.method.name, self.config.method.sums(self._method_state)
+        belief = sums and self._programs.believe(self._method_state, self.scaling, context)
+        if belief is None or belief.covariance is None:
+            raise ConfigError(
+                f"the method {name} has no posterior over z to draw from; choose one that has, "
+                "such as bayes-linear"
+            )
+        return Belief(*map(np.asarray, belief))
+
+    def check_posterior(self) -> None:
+        """Refuse a method that has no posterior."""
+        self.believe(self.nothing(1))
+
+    def running(self, rows: int) -> "Running | Buffered":
+        """Begin in so many tasks side by side."""
+        if self.config.method.sums(self._method_state) is None:
+            return Buffered(self, rows)
+        return Running(self, rows)
 
     def adapt(self, transitions: Transitions | Mapping[str, Any]) -> "AdaptedAgent":
         """Infer the task from logged transitions of it.
@@ -85,6 +187,12 @@ class Agent:
         if missing:
             raise DataError(f"a context needs {', '.join(names)}; missing: {', '.join(missing)}")
         arrays = [np.asarray(transitions[name], np.float32)[None] for name in names]
+        self.check_context(arrays)
+        return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
+
+    def check_context(self, arrays: Sequence[np.ndarray]) -> None:
+        """Refuse arrays [1, H, ...] that are no context."""
+        names = Context._fields[:4]
         if len({a.shape[1] for a in arrays}) > 1 or not arrays[0].shape[1]:
             shapes = {n: a.shape[1:] for n, a in zip(names, arrays, strict=True)}
             raise DataError(f"a context needs equally many rows, at least one, in each: {shapes}")
@@ -95,7 +203,6 @@ class Agent:
                 raise DataError(f"{name} must have shape {expected[1:]}, got {array.shape[1:]}")
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
-        return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
 
 
 class AdaptedAgent:
@@ -107,3 +214,30 @@ class AdaptedAgent:
     def act(self, observation: np.ndarray) -> np.ndarray:
         """Best action for one observation [O]."""
         return self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]
+
+
+class BufferedAgent:
+    """An agent that adapts step by step in JAX, for methods and learners that only JAX knows."""
+
+    uncertainty = surprise = None
+
+    def __init__(self, agent: Agent):
+        self._agent, self._known = agent, Buffered(agent, 1)
+        self.transitions = 0
+        """Observed so far."""
+
+    def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
+        """Take in one step of the task: what was seen, done, earned, and seen then."""
+        row = [np.asarray(x, np.float32) for x in (observation, action, reward, next_observation)]
+        self._agent.check_context([x[None, None] for x in row])
+        self._known.add([x[None] for x in row], np.ones(1, bool))
+        self.transitions += 1
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """Best action for one observation [O], by what is known of the task."""
+        return self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]
+
+    @property
+    def z(self) -> np.ndarray:
+        """What is known of the task."""
+        return self._known.z[0]

@@ -11,10 +11,11 @@ from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
+from ertrl.evaluation.stepwise import continual, thompson
 
 EVALUATION_SEED = 20_250
 """Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
-PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq}
+PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq, "continual": continual, "thompson": thompson}
 """All protocols by name; the paper's are evaluated unless others are asked for."""
 
 
@@ -33,6 +34,8 @@ def evaluate_agent(
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
+        if name == "thompson":
+            agent.check_posterior()
     family = dataset.make_family()
     config = agent.config.evaluation
     measured = {}
@@ -43,7 +46,10 @@ def evaluate_agent(
     for name in protocols:
         trial = trial_of(name)
         PROTOCOLS[name](trial)
-        measured[name] = {k: _plain(v) for k, v in trial.result()._asdict().items()}
+        found = trial.result()._asdict()
+        if trial.step_curve is not None:
+            found |= trial.step_curve._asdict()
+        measured[name] = {k: _plain(v) for k, v in found.items()}
     return {
         "kind": "ertrl-evaluation",
         "run": run,

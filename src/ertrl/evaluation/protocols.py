@@ -18,7 +18,7 @@ the task's best logged policy is all the context at once, and one episode follow
 A simulation that diverges ends its row, whose results are NaN; the other rows go on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -29,9 +29,10 @@ from annotated_types import Ge
 from ertrl import rng
 from ertrl.config import Count
 from ertrl.data import Dataset, TaskData
-from ertrl.envs import Family, rollout
+from ertrl.envs import Family, Watch, rollout
 from ertrl.evaluation.agent import Agent
-from ertrl.types import Context, Dims, Episodes
+from ertrl.evaluation.context import ContextBuffer
+from ertrl.types import Episodes
 
 _fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
 
@@ -59,49 +60,18 @@ class ProtocolResult(NamedTuple):
     """[task, repeat, horizon]: return of the last episode begun in each horizon of evaluation. The
     last of them is the reported one."""
     curve_context: np.ndarray
-    """Transitions behind the z of those episodes."""
+    """Transitions behind the z of those episodes, at their end where z moves inside."""
     z: np.ndarray
-    """[task, repeat, Z]: what the reported episode ran on."""
+    """[task, repeat, Z]: what the reported episode ran on, or ended on."""
 
 
-class ContextBuffer:
-    """Padded arrays with a mask, so that a compiled encoder sees few shapes."""
+class StepCurve(NamedTuple):
+    """How good z is after single steps."""
 
-    def __init__(self, rows: int, capacity: int, dims: Dims):
-        """Empty contexts; the capacity doubles when it is exceeded."""
-        self.count = np.zeros(rows, int)
-        self._arrays = [
-            np.zeros((rows, capacity, dims.observation), np.float32),
-            np.zeros((rows, capacity, dims.action), np.float32),
-            np.zeros((rows, capacity), np.float32),
-            np.zeros((rows, capacity, dims.observation), np.float32),
-        ]
-
-    def add(self, row: int, transitions: Sequence[np.ndarray]) -> None:
-        """Append transitions [H, ...] to one row's context."""
-        first = self.count[row]
-        last = first + len(transitions[0])
-        while last > self._arrays[0].shape[1]:
-            self._arrays = [np.concatenate([a, np.zeros_like(a)], axis=1) for a in self._arrays]
-        for array, new in zip(self._arrays, transitions[:4], strict=True):
-            array[row, first:last] = new
-        self.count[row] = last
-
-    def clear(self, rows: np.ndarray) -> None:
-        """Forget these rows' contexts."""
-        self.count[rows] = 0
-
-    def add_episodes(self, episodes: Episodes, rows: np.ndarray) -> None:
-        """Append row i's episode to row i's context, for the given rows."""
-        for row in rows:
-            n = episodes.length[row]
-            s, a, r = (x[row] for x in (episodes.observation, episodes.action, episodes.reward))
-            self.add(row, (s[:n], a[:n], r[:n], s[1 : n + 1]))
-
-    def context(self) -> Context:
-        """What is known so far, as the encoder takes it."""
-        slots = np.arange(self._arrays[0].shape[1])
-        return Context.of(self._arrays, (slots < self.count[:, None]).astype(np.float32))
+    step_context: np.ndarray
+    """[point]: numbers of transitions."""
+    step_returns: np.ndarray
+    """[task, repeat, point]: return of an episode with the z of so many transitions."""
 
 
 class Trial:
@@ -129,6 +99,8 @@ class Trial:
         self._z_used = self.z.copy()
         self.prolong(config.episodes)
         self._name, self.seed, self._round = name, seed, 0
+        self.step_curve: StepCurve | None = None
+        """Of a protocol that infers z within episodes."""
 
     def prolong(self, episodes: int) -> None:
         """Before the first episode: last at least so many horizons."""
@@ -157,10 +129,13 @@ class Trial:
         self.z[rows] = z
         self.behind_z[rows] = transitions
 
-    def evaluate(self) -> Episodes:
-        """Run one deterministic episode per row and book it for the active ones."""
-        seeds = [int(self.draw("reset", i).integers(2**31)) for i in range(len(self.rows))]
-        episodes = self._run(lambda s, _: self.agent.act(s, self.z), seeds, self.active())
+    def evaluate(self, watch: Watch | None = None) -> Episodes:
+        """Run one deterministic episode per row and book it for the active ones.
+
+        `watch` sees every step and may change z on the way.
+        """
+        policy, seeds = lambda s, _: self.agent.act(s, self.z), self._seeds("reset")
+        episodes = self._run(policy, seeds, self.active(), watch)
         rows = self.active()
         returns = episodes.reward.sum(axis=1, dtype=np.float64)
         # An episode is at most a horizon long, so one begins in every horizon.
@@ -172,12 +147,23 @@ class Trial:
         self._round += 1
         return episodes
 
+    def rehearse(self, z: np.ndarray) -> np.ndarray:
+        """Returns [row] of an episode with this z that is no part of the trial."""
+        policy, seeds = lambda s, _: self.agent.act(s, z), self._seeds("rehearsal")
+        episodes = rollout(self.family, self.parameters, policy, seeds)
+        returns = episodes.reward.sum(axis=1, dtype=np.float64)
+        return np.where(episodes.diverged | self.failed, np.nan, returns)
+
+    def _seeds(self, purpose: str) -> list[int]:
+        return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
+
     def explore(self) -> None:
         """Add at least one horizon of stochastic transitions to each active row's context."""
         rows, gathered = self.active(), np.zeros(len(self.rows), int)
         attempt = 0
         while (unfinished := self.sound(rows[gathered[rows] < self.family.horizon])).size:
-            episodes = self._run(*self._explorer(attempt), unfinished)
+            policy, seeds = self._explorer(attempt)
+            episodes = self._run(policy, seeds, unfinished)
             unfinished = self.sound(unfinished)
             self.buffer.add_episodes(episodes, unfinished)
             gathered[unfinished] += episodes.length[unfinished]
@@ -201,8 +187,10 @@ class Trial:
 
         return policy, seeds
 
-    def _run(self, policy, seeds: list[int], rows: np.ndarray) -> Episodes:
-        episodes = rollout(self.family, self.parameters, policy, seeds)
+    def _run(
+        self, policy, seeds: list[int], rows: np.ndarray, watch: Watch | None = None
+    ) -> Episodes:
+        episodes = rollout(self.family, self.parameters, policy, seeds, watch)
         # The other rows only keep the batch's shape: what becomes of them is nobody's concern.
         self.failed[rows[episodes.diverged[rows]]] = True
         return episodes

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ertrl.runtime.layers import MLP
 from ertrl.types import Dims, Metrics, Transitions
 
 
@@ -52,6 +53,10 @@ class Learner(ABC):
         key: PRNGKeyArray,
     ) -> LearnerStep:
         """One step on the batch `rl` [T, B]; `more_rl` has axes [R, T, B]. z is a constant."""
+
+    def policy(self, state: Any) -> MLP | None:
+        """The network net without JAX, if the best action is tanh(net(s, z))."""
+        return None
 
     @abstractmethod
     def act(

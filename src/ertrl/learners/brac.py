@@ -252,6 +252,9 @@ class Brac(Learner):
 
         return model.minimise(surprise, self.learning_rate)[0]
 
+    def policy(self, state: BracState):
+        return state.actor.net.plain()
+
     def act(self, state: BracState, observation, z, key=None):
         return state.actor.net.act(key, observation, z)
 

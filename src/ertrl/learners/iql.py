@@ -115,6 +115,9 @@ class Iql(Learner):
         }
         return LearnerStep(new, z_gradient, metrics)
 
+    def policy(self, state: IqlState):
+        return state.actor.net.mean.plain()
+
     def act(self, state: IqlState, observation, z, key=None):
         """The mean, with the policy's own noise if a key is given."""
         actor = state.actor.net

@@ -109,6 +109,9 @@ class Td3bc(Learner):
         )
         return LearnerStep(new, z_gradient, metrics | actor_metrics)
 
+    def policy(self, state: Td3bcState):
+        return state.actor.net.plain()
+
     def act(self, state: Td3bcState, observation, z, key=None):
         """The actor's action, with exploration noise if a key is given."""
         action = jnp.tanh(state.actor.net(observation, z))

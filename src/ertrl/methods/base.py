@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl.methods.encoder import EncoderConfig
+from ertrl.methods.inference import Inference
 from ertrl.types import Context, Dims, Metrics, TaskBatch
 
 
@@ -41,13 +42,25 @@ class Method(ABC):
     def init(self, dims: Dims, key: PRNGKeyArray) -> Any:
         """A fresh state: a NamedTuple of everything that must survive a crash."""
 
-    def encode(self, state: Any, context: Context) -> Float[Array, "*b Z"]:
-        """Infer z: by default, `state.encoder` does.
+    def inference(self, state: Any) -> Inference:
+        """How z is summed up from transitions: by default, `state.encoder` says."""
+        return state.encoder.net
 
-        How it aggregates is the method's own business, as long as the order of the context does not
-        matter and masked slots count for nothing.
+    def encode(self, state: Any, context: Context) -> Float[Array, "*b Z"]:
+        """Infer z: `inference` does.
+
+        A method that z is no function of sums for says here how it is inferred. How it aggregates
+        is its own business, as long as the order of the context does not matter and masked slots
+        count for nothing.
         """
-        return state.encoder.net(context)
+        return self.inference(state)(context)
+
+    def sums(self, state: Any) -> Inference | None:
+        """`inference`, if it is what `encode` does: then z can be inferred step by step."""
+        if type(self).encode is not Method.encode:
+            return None
+        found = self.inference(state)
+        return found if isinstance(found, Inference) else None
 
     def draw(self, state: Any, context: Context, key: PRNGKeyArray) -> Float[Array, "T Z"]:
         """The z that training conditions on: encode's, unless that is to be a sample."""

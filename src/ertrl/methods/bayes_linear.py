@@ -15,44 +15,16 @@ Bayesian regression in the last layer of a meta-learned network: ALPaCA (Harriso
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl.config import Amount
 from ertrl.methods.base import Method
-from ertrl.methods.encoder import EncoderConfig, spread
+from ertrl.methods.encoder import spread
+from ertrl.methods.features import Features, Regression, columns, scaled
 from ertrl.methods.moments import Moments
-from ertrl.methods.regression import posterior_mean
-from ertrl.nets import MLP, Trained
-from ertrl.types import Context, Dims, TaskBatch
-
-
-class Features(eqx.Module):
-    """Phi(x), bounded, and b(x), for every number that is predicted."""
-
-    net: MLP
-    targets: int = eqx.field(static=True)
-
-    def __init__(self, config: EncoderConfig, dims: Dims, key: PRNGKeyArray):
-        """Inputs and targets share the columns of a transition."""
-        self.targets = dims.observation + 1 if config.next_observation else 1
-        inputs = 2 * dims.observation + dims.action + 1 - self.targets
-        self.net = MLP(inputs, config.hidden, self.targets * (config.latent_dim + 1), key)
-
-    def __call__(
-        self, rows: Float[Array, "*b H N"]
-    ) -> tuple[Float[Array, "*b M Z"], Float[Array, "*b M"]]:
-        """Phi and y - b, for every target of every transition: M is their product."""
-        x, y = jnp.split(rows, [rows.shape[-1] - self.targets], axis=-1)
-        out = self.net(x).reshape(*y.shape, -1)
-        merged = (*y.shape[:-2], y.shape[-2] * y.shape[-1])
-        features, baseline = jnp.tanh(out[..., :-1]), out[..., -1]
-        return features.reshape(*merged, -1), (y - baseline).reshape(merged)
-
-    def mask(self, context: Context) -> Float[Array, "*b M"]:
-        """1 for every target of a slot that holds a transition."""
-        return jnp.repeat(context.mask, self.targets, axis=-1)
+from ertrl.methods.regression import sums
+from ertrl.nets import Trained
+from ertrl.types import Dims, TaskBatch
 
 
 class BayesLinearState(NamedTuple):
@@ -87,10 +59,9 @@ class BayesLinear(Method):
         seen = Moments.of_nothing(2 * dims.observation + dims.action + 1)
         return BayesLinearState(Trained.of(features), seen)
 
-    def encode(self, state: BayesLinearState, context: Context):
-        """Infer z: the posterior's mean."""
-        features = state.features.net
-        return self.posterior(*features(scaled(state.seen, context)), features.mask(context))
+    def inference(self, state: BayesLinearState):
+        """Regression in the features as they are."""
+        return Regression(state.features.net, state.seen, self.noise, self.clip)
 
     def update(self, state: BayesLinearState, batch: TaskBatch, z_gradient, key):
         """One step on the error with which the z of one context predicts another."""
@@ -99,7 +70,7 @@ class BayesLinear(Method):
 
         def loss(features: Features):
             phi, rest = features(rows)
-            z = self.posterior(phi, rest, mask)
+            z = Regression(features, seen, self.noise, self.clip).mean(sums(phi, rest, mask))
             predicted = jnp.einsum("tcmz,tcz->tcm", phi, jnp.roll(z, 1, axis=1))
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()
@@ -108,24 +79,6 @@ class BayesLinear(Method):
 
         features, metrics = state.features.minimise(loss, self.encoder.learning_rate)
         return BayesLinearState(features, seen), metrics
-
-    def posterior(
-        self, phi: Float[Array, "*b M Z"], rest: Float[Array, "*b M"], mask: Float[Array, "*b M"]
-    ) -> Float[Array, "*b Z"]:
-        """The posterior's mean, kept in bounds."""
-        return jnp.clip(posterior_mean(phi, rest, mask, self.noise), -self.clip, self.clip)
-
-
-def columns(context: Context) -> Float[Array, "*b H N"]:
-    """(s, a, s' - s, r): inputs first, what is predicted last."""
-    change = context.next_observation - context.observation
-    inputs = [context.observation, context.action, change, context.reward[..., None]]
-    return jnp.concatenate(inputs, axis=-1)
-
-
-def scaled(seen: Moments, context: Context) -> Float[Array, "*b H N"]:
-    """These columns on a common scale."""
-    return (columns(context) - seen.mean) / seen.deviation()
 
 
 METHOD = BayesLinear

@@ -9,7 +9,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.config import Amount, Count, Widths
+from ertrl.methods.inference import Belief
 from ertrl.nets import MLP
+from ertrl.runtime import inference
 from ertrl.types import Context, Dims, Metrics
 
 
@@ -58,6 +60,18 @@ class MeanEncoder(eqx.Module):
         """The mean over the slots that hold a transition."""
         return mean_code(self.per_transition(context), context)
 
+    def evidence(self, context: Context) -> tuple[Float[Array, "*b Z"], Float[Array, "*b"]]:
+        """Sum of codes, and their number."""
+        codes = self.per_transition(context) * context.mask[..., None]
+        return codes.sum(axis=-2), context.mask.sum(axis=-1)
+
+    def belief(self, evidence: tuple[Array, Array]) -> Belief:
+        total, count = evidence
+        return Belief(total / jnp.maximum(count, 1)[..., None])
+
+    def plain(self) -> inference.Mean:
+        return inference.Mean(self.net.plain(), self.next_observation)
+
 
 class GaussianEncoder(eqx.Module):
     """PEARL: each transition votes with a Gaussian; their product is the belief about z."""
@@ -72,16 +86,31 @@ class GaussianEncoder(eqx.Module):
 
     def posterior(self, context: Context) -> tuple[Float[Array, "*b Z"], Float[Array, "*b Z"]]:
         """Mean and variance; N(0, I) where nothing is known."""
+        return _product(self.evidence(context))
+
+    def evidence(self, context: Context) -> tuple[Array, Array, Array]:
+        """Sums of the votes' means, weighted by precision, of precisions, and their number."""
         out = self.net(*_columns(context, self.next_observation))
         mean, raw_variance = jnp.split(out, 2, axis=-1)
         votes = context.mask[..., None] / jnp.maximum(jax.nn.softplus(raw_variance), 1e-7)
-        known = context.mask.any(axis=-1)[..., None]
-        variance = 1 / jnp.where(known, votes.sum(axis=-2), 1)
-        return variance * (votes * mean).sum(axis=-2), variance
+        return (votes * mean).sum(axis=-2), votes.sum(axis=-2), context.mask.sum(axis=-1)
+
+    def belief(self, evidence: tuple[Array, Array, Array]) -> Belief:
+        z, variance = _product(evidence)
+        return Belief(z, variance[..., None] * jnp.eye(z.shape[-1]))
+
+    def plain(self) -> inference.Gaussian:
+        return inference.Gaussian(self.net.plain(), self.next_observation)
 
     def __call__(self, context: Context) -> Float[Array, "*b Z"]:
         """The posterior's mean."""
         return self.posterior(context)[0]
+
+
+def _product(evidence: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+    weighted, precision, count = evidence
+    variance = 1 / jnp.where(count[..., None] > 0, precision, 1)
+    return variance * weighted, variance
 
 
 def _width(config: EncoderConfig, dims: Dims) -> int:

@@ -4,21 +4,33 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+Sums = tuple[Float[Array, "*b Z Z"], Float[Array, "*b Z"]]
+"""Of f f^T and of f y: all that regression needs to know of the rows."""
 
-def posterior_mean(
-    features: Float[Array, "*b M Z"],
-    targets: Float[Array, "*b M"],
-    mask: Float[Array, "*b M"],
-    noise: float,
-) -> Float[Array, "*b Z"]:
-    """E[w | features, targets] for targets = features w + noise and w ~ N(0, I).
 
-    (noise^2 I + sum_m f_m f_m^T)^-1 sum_m f_m y_m over the rows whose mask is 1.
-    """
+def sums(
+    features: Float[Array, "*b M Z"], targets: Float[Array, "*b M"], mask: Float[Array, "*b M"]
+) -> Sums:
+    """Over the rows whose mask is 1."""
     counted = features * mask[..., None]
-    precision = jnp.einsum("...mi,...mj->...ij", counted, features)
-    precision += noise**2 * jnp.eye(features.shape[-1])
-    return solve_positive(precision, jnp.einsum("...mi,...m->...i", counted, targets))
+    return (
+        jnp.einsum("...mi,...mj->...ij", counted, features),
+        jnp.einsum("...mi,...m->...i", counted, targets),
+    )
+
+
+def posterior_mean(sums: Sums, noise: float) -> Float[Array, "*b Z"]:
+    """E[w | rows] for y = f w + noise and w ~ N(0, I): (noise^2 I + sum f f^T)^-1 sum f y."""
+    return solve_positive(_precision(sums, noise), sums[1])
+
+
+def posterior_covariance(sums: Sums, noise: float) -> Float[Array, "*b Z Z"]:
+    """Cov[w | rows]: noise^2 (noise^2 I + sum f f^T)^-1."""
+    return noise**2 * _solve(_precision(sums, noise), sums[1])[1][0]
+
+
+def _precision(sums: Sums, noise: float) -> Float[Array, "*b Z Z"]:
+    return sums[0] + noise**2 * jnp.eye(sums[0].shape[-1])
 
 
 @jax.custom_vjp

@@ -18,7 +18,7 @@ from ertrl.methods.base import Method
 from ertrl.methods.encoder import DmlConfig, MeanEncoder, metric_loss, spread
 from ertrl.methods.moments import Moments
 from ertrl.nets import MLP, Trained, over_batch
-from ertrl.types import Context, Dims, TaskBatch, Transitions
+from ertrl.types import Dims, TaskBatch, Transitions
 
 
 class UnicornState(NamedTuple):
@@ -64,10 +64,10 @@ class Unicorn(Method):
         seen = Moments.of_nothing(2 * dims.observation + 1)
         return UnicornState(Trained.of((encoder, head)), seen)
 
-    def encode(self, state: UnicornState, context: Context):
-        """Infer z."""
+    def inference(self, state: UnicornState):
+        """The encoder; decoder and classifier are for training."""
         encoder, _ = state.nets.net
-        return encoder(context)
+        return encoder
 
     def update(self, state: UnicornState, batch: TaskBatch, z_gradient, key):
         """One step of encoder and decoder (-SS), or of encoder and classifier (-SUP)."""

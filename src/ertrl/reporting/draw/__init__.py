@@ -36,6 +36,8 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
             "adaptation": returns.adaptation_curves(family),
             **_of_agents(family, material),
         }
+        if (steps := returns.step_curves(family)) is not None:
+            made["steps"] = steps
         probed = probes_of(family)
         if probed:
             made["probes"] = findings.probe_bars(family, probed)

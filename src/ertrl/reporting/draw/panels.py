@@ -20,6 +20,8 @@ from ertrl.reporting.read.results import FamilyResults
 BAND_SEEDS = 3
 """With fewer seeds, the seeds themselves are drawn: Student's interval of two numbers is 13 times
 as wide as they are apart and would hide everything else."""
+WIDE_PANELS = 3
+"""With more panels side by side, titles and labels take two lines."""
 CHARACTERS_PER_LINE = 130
 """Of a legend, at the figures' width and size of type."""
 
@@ -46,11 +48,13 @@ def panels_of(
     family: FamilyResults, groups: Sequence[str], height: float, **sharing: Any
 ) -> tuple[Figure, np.ndarray]:
     """A row of empty panels per group, a column per protocol."""
-    figure = new_figure(0.5 + height * len(groups))
+    crowded = len(family.protocols) > WIDE_PANELS
+    figure = new_figure(0.5 + (height + 0.2 * crowded) * len(groups))
     axes = figure.subplots(len(groups), len(family.protocols), squeeze=False, **sharing)
     for group, line in zip(groups, axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
-            panel.set_title(f"{group_title(group)}, {protocol} context")
+            comma = "\n" if crowded else ", "
+            panel.set_title(f"{group_title(group)}{comma}{protocol} context")
     return figure, axes
 
 
@@ -147,7 +151,8 @@ class TaskColours:
 
 def number_axes(axes: np.ndarray, xlabel: str, ylabel: str) -> None:
     """Label the outer axes of a grid of panels only."""
+    crowded = axes.shape[1] > WIDE_PANELS
     for panel in axes[-1]:
-        panel.set_xlabel(xlabel)
+        panel.set_xlabel(xlabel.replace(", ", ",\n") if crowded else xlabel)
     for panel in axes[:, 0]:
         panel.set_ylabel(ylabel)

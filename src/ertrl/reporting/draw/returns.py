@@ -223,6 +223,35 @@ def adaptation_curves(family: FamilyResults) -> Figure:
     return figure
 
 
+def step_curves(family: FamilyResults) -> Figure | None:
+    """Normalised return against the number of own transitions behind z; a panel per group."""
+    known = {
+        v.place: [c for r in v.runs if (c := family.step_curve(r, v.step)) is not None]
+        for v in family.variants
+    }
+    if not any(known.values()):
+        return None
+    figure = new_figure(3.0)
+    axes = figure.subplots(1, len(family.groups), sharey=True, squeeze=False)[0]
+    shown = []
+    for group, panel in zip(family.groups, axes, strict=True):
+        panels.reference_lines(panel, family, group, words=panel is axes[-1])
+        for place, curves in known.items():
+            if curves:
+                rows = family.rows[group]
+                values = np.stack([mean_of_measured(c[rows], axis=0) for _, c in curves])
+                panels.draw_seeds(panel, curves[0][0], values, place)
+                shown.append(values)
+        panel.set_xscale("log")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.set_title(group_title(group))
+        panel.set_xlabel("own transitions behind z")
+    axes[0].set_ylim(*limits(shown))
+    axes[0].set_ylabel("normalised return")
+    legend_above(figure, panels.variant_handles(family))
+    return figure
+
+
 def _count_context(panel: Axes, context: np.ndarray) -> None:
     """Say below each episode how much its z rests on."""
     last = len(context)

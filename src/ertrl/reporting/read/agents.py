@@ -11,7 +11,7 @@ import numpy as np
 
 from ertrl.api import load_agent
 from ertrl.data import Dataset
-from ertrl.envs import Family
+from ertrl.envs import Family, Watch
 from ertrl.evaluation import PROTOCOLS, Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.probes import random_codes
@@ -53,8 +53,8 @@ class WatchedTrial(Trial):
         super().__init__(*arguments)
         self.watched: list[Episodes] = []
 
-    def evaluate(self) -> Episodes:
-        self.watched.append(super().evaluate())
+    def evaluate(self, watch: Watch | None = None) -> Episodes:
+        self.watched.append(super().evaluate(watch))
         return self.watched[-1]
 
 

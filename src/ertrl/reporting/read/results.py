@@ -134,6 +134,14 @@ class FamilyResults:
             return None
         return self.scaled(mean_of_measured(returns, axis=1)), context.mean(axis=1)
 
+    def step_curve(self, run: SeedRun, step: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Numbers of transitions, and the return [task, number] with the z of so many."""
+        points = self.measured(run, "continual", "step_context", step)
+        returns = self.measured(run, "continual", "step_returns", step)
+        if points is None or returns is None:
+            return None
+        return points, self.scaled(mean_of_measured(returns, axis=1))
+
     def score(self, run: SeedRun, protocol: str, group: str, step: int) -> float | None:
         """Mean over the tasks of a group; None if that was not measured."""
         returns = self.task_returns(run, protocol, step)

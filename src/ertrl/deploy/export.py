@@ -1,0 +1,182 @@
+"""Write an agent for machines without JAX, and compare it with the original.
+
+agent/agent.json           what it is, sealed: sizes, parity, origin, checksums of the others
+agent/agent.safetensors    weights, for `ertrl.runtime.load`
+agent/encoder.onnx         transitions -> z, if asked for
+agent/policy.onnx          observation, z -> action, if asked for
+
+The folder appears when all of it is written and the written files have proved to do what the agent
+in JAX does.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ertrl import runtime, store
+from ertrl.data import Dataset
+from ertrl.deploy import graphs
+from ertrl.errors import DataError
+from ertrl.evaluation import Agent
+from ertrl.provenance import provenance
+from ertrl.runtime.files import DESCRIPTION, WEIGHTS, arrays_of, describe
+from ertrl.types import Context
+
+TOLERANCE = 1e-5
+"""Largest difference of z and of actions to those of the agent in JAX."""
+SIZES = (1, 2, 10, 100)
+"""Transitions of the contexts that are compared."""
+
+
+class Sample(NamedTuple):
+    """Contexts to compare on, and observations to act on."""
+
+    contexts: list[Context]
+    observations: np.ndarray
+
+
+def export_agent(
+    agent: Agent, out: Path, about: dict[str, Any], dataset: Dataset | None, *, onnx: bool
+) -> dict[str, Any]:
+    """Write the agent into the new folder `out`; returns what agent.json says."""
+    plain = agent.plain
+    if onnx:
+        graphs.check_installed()
+    samples = {"random": random_sample(agent)}
+    if dataset is not None:
+        samples["logged"] = logged_sample(dataset)
+    work = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    with store.claim(out):
+        try:
+            files = {WEIGHTS: store.arrays_to_bytes(arrays_of(plain))}
+            if onnx:
+                files |= {
+                    "encoder.onnx": graphs.encoder(plain),
+                    "policy.onnx": graphs.policy(plain),
+                }
+            for name, blob in files.items():
+                store.write_bytes(work / name, blob)
+            checksums = {name: store.sha256(blob) for name, blob in files.items()}
+            description = {**describe(plain), **about, "files": checksums}
+            store.write_json(work / DESCRIPTION, description)
+            parity = measure_parity(agent, work, samples, onnx=onnx)
+            description |= {"parity": parity, "provenance": provenance()}
+            store.write_json(work / DESCRIPTION, description)
+            os.rename(work, out)
+            store.sync_directory(out.parent)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return description
+
+
+def verify_agent(folder: Path) -> int:
+    """Check every file of an exported agent; returns how many files are whole."""
+    files = runtime.load(folder).about["files"]
+    for name, checksum in files.items():
+        store.check_file(folder / Path(name).name, checksum)
+    return 1 + len(files)
+
+
+def measure_parity(
+    agent: Agent, folder: Path, samples: dict[str, Sample], *, onnx: bool
+) -> dict[str, Any]:
+    """Largest differences to JAX of what the files in this folder compute; large ones are refused.
+
+    JAX computes in double precision here, so that they show what the files do and not how it
+    rounds; `jax_rounding` says how far its usual 32 bits are from that.
+    """
+    doubled = in_double_precision(agent)
+    others = {"numpy": NumpyAgent(folder)} | ({"onnx": graphs.OnnxAgent(folder)} if onnx else {})
+    found: dict[str, Any] = {}
+    rounding = 0.0
+    for kind, sample in samples.items():
+        for context in sample.contexts:
+            with jax.enable_x64(True):
+                z = doubled.encode(widened(context))[0]
+                actions = doubled.act(*map(_double, _rows(sample.observations, z)))
+            rounding = max(rounding, _apart(agent.encode(context)[0], z))
+            for name, other in others.items():
+                theirs = other.encode(context)
+                acted = other.act(sample.observations, z)
+                apart = found.setdefault(f"{name}-{kind}", {"z": 0.0, "action": 0.0})
+                apart["z"] = max(apart["z"], _apart(theirs, z))
+                apart["action"] = max(apart["action"], _apart(acted, actions))
+    for name, apart in found.items():
+        for what, size in apart.items():
+            if not size <= TOLERANCE:
+                raise DataError(
+                    f"the exported agent is not the one in JAX: {what} differs by {size:.2g} on "
+                    f"{name} data, at most {TOLERANCE:.0e} is allowed; nothing was written"
+                )
+    return {"tolerance": TOLERANCE, "largest": found, "jax_rounding": rounding}
+
+
+class NumpyAgent:
+    """What the NumPy runtime makes of the files."""
+
+    def __init__(self, folder: Path):
+        self._agent = runtime.load(folder)
+
+    def encode(self, context: Context) -> np.ndarray:
+        """Step by step."""
+        adapted = self._agent.begin()
+        for step in zip(*(x[0] for x in context[:4]), strict=True):
+            adapted.observe(*step)
+        return adapted.z
+
+    def act(self, observations: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """For every observation."""
+        return np.stack([self._agent.act(s, z) for s in observations])
+
+
+def in_double_precision(agent: Agent) -> Agent:
+    """The same agent with all its numbers in 64 bits."""
+    with jax.enable_x64(True):
+        states = jax.tree.map(_double, agent.states)
+        return Agent(agent.config, agent.dims, *states)
+
+
+def widened(context: Context) -> Context:
+    return Context(*map(_double, context))
+
+
+def _double(x: Any) -> Any:
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype == np.float32 else x
+
+
+def _rows(observations: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return observations, np.tile(z, (len(observations), 1))
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.abs(np.asarray(one, np.float64) - other).max())
+
+
+def random_sample(agent: Agent) -> Sample:
+    """Normal observations and rewards, uniform actions."""
+    draw = np.random.default_rng(0)
+    observation, action = agent.dims[:2]
+
+    def context(size: int) -> Context:
+        s, s2 = draw.normal(size=(2, 1, size, observation))
+        a, r = draw.uniform(-1, 1, (1, size, action)), draw.normal(size=(1, size))
+        return Context.of([x.astype(np.float32) for x in (s, a, r, s2)])
+
+    observations = draw.normal(size=(20, observation)).astype(np.float32)
+    return Sample([context(size) for size in SIZES], observations)
+
+
+def logged_sample(dataset: Dataset) -> Sample:
+    """Transitions of a few tasks, drawn from their logs."""
+    draw, contexts = np.random.default_rng(0), []
+    tasks = list(dataset.tasks.values())
+    for size, place in zip(SIZES, np.linspace(0, len(tasks) - 1, len(SIZES)), strict=True):
+        data = tasks[int(place)]
+        rows = data.transitions(draw.integers(len(data.steps), size=size))
+        contexts.append(Context.of([np.asarray(x, np.float32)[None] for x in rows[:4]]))
+    return Sample(contexts, contexts[-1].observation[0][:20])

@@ -1,0 +1,118 @@
+"""An agent as a robot needs it: observe, act, and say how sure it is."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ertrl.errors import DataError
+from ertrl.runtime.inference import Belief, Inference
+from ertrl.runtime.layers import MLP
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Trained weights; `begin` puts them to work on a task."""
+
+    observation_dim: int
+    action_dim: int
+    inference: Inference
+    policy: MLP
+    """tanh(policy(s, z)) is the best action, where -1 and 1 stand for the ends of its range."""
+    action_low: np.ndarray
+    action_high: np.ndarray
+    about: dict[str, Any] = field(default_factory=dict)
+    """What the file says of its origin."""
+
+    def __post_init__(self):
+        """Parts must fit each other, and all numbers must be numbers."""
+        sizes = self.observation_dim, self.action_dim
+        inputs = self.observation_dim + self.inference.latent_dim
+        fits = {
+            "task inference": self.inference.fits(*sizes),
+            "policy": (self.policy.inputs, self.policy.outputs) == (inputs, self.action_dim),
+            "range of actions": self.action_low.shape == self.action_high.shape == (sizes[1],)
+            and bool((self.action_low < self.action_high).all()),
+        }
+        for part, right in fits.items():
+            if not right:
+                raise DataError(
+                    f"the {part} does not fit observations of {sizes[0]} and actions of {sizes[1]} "
+                    "numbers"
+                )
+        weights = {**self.inference.arrays(), **self.policy.arrays("policy")}
+        for name, array in {**weights, "range": self.action_low + self.action_high}.items():
+            if not np.isfinite(array).all():
+                raise DataError(f"{name} holds NaN or infinite numbers")
+
+    def act(self, observation: Any, z: np.ndarray) -> np.ndarray:
+        """Best action for one observation [O] in the task that z stands for."""
+        seen = _vector("observation", observation, self.observation_dim)
+        best = np.tanh(self.policy(np.concatenate((seen, np.asarray(z, np.float32)))))
+        return self.action_middle + self.action_half * best
+
+    @cached_property
+    def action_middle(self) -> np.ndarray:
+        return (self.action_high + self.action_low) / 2
+
+    @cached_property
+    def action_half(self) -> np.ndarray:
+        return (self.action_high - self.action_low) / 2
+
+    def begin(self) -> "Adapted":
+        """Begin in a task of which nothing is known."""
+        return Adapted(self)
+
+
+class Adapted:
+    """An agent in a task: it learns what the task is from every transition."""
+
+    def __init__(self, agent: Agent):
+        self._agent = agent
+        self._belief: Belief = agent.inference.begin()
+        self.transitions = 0
+        """Observed so far."""
+
+    def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
+        """Take in one step of the task: what was seen, done, earned, and seen then."""
+        agent = self._agent
+        seen = _vector("observation", observation, agent.observation_dim)
+        done = _vector("action", action, agent.action_dim)
+        earned = _vector("reward", [reward], 1)
+        then = _vector("next_observation", next_observation, agent.observation_dim)
+        scaled = (done - agent.action_middle) / agent.action_half
+        self._belief.add((seen, scaled, earned, then))
+        self.transitions += 1
+
+    def act(self, observation: Any) -> np.ndarray:
+        """Best action for one observation [O], by what is known of the task."""
+        return self._agent.act(observation, self.z)
+
+    @property
+    def z(self) -> np.ndarray:
+        """What is known of the task; zeros before the first transition."""
+        return self._belief.z.astype(np.float32)
+
+    @property
+    def uncertainty(self) -> float:
+        """How far z may still be off: 1 at first, towards 0 as experience grows."""
+        return self._belief.uncertainty
+
+    @property
+    def surprise(self) -> float | None:
+        """How badly the last transitions were predicted; None if the method predicts nothing."""
+        return self._belief.surprise
+
+
+def _vector(name: str, value: Any, size: int) -> np.ndarray:
+    try:
+        array = np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be {size} numbers, got {value!r}") from None
+    if array.shape != (size,):
+        found = "a single number" if not array.shape else f"shape {array.shape}"
+        raise DataError(f"{name} must be {size} numbers in a row, got {found}")
+    if not np.isfinite(array.sum(dtype=np.float64)):
+        raise DataError(f"{name} holds NaN or infinite numbers: {array}")
+    return array

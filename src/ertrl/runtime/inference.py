@@ -1,0 +1,335 @@
+"""How the task is inferred, one transition at a time: sums, and a small function of them.
+
+A kind of inference is a frozen description that arrays and JSON can hold. Its `begin` gives a
+belief, which grows with `add` and can be read at any time:
+
+- `z` is what the agent acts on, [Z];
+- `uncertainty` is how far z may still be off, root mean square over its numbers: 1 where nothing
+  is known, towards 0 as experience grows. Transitions of one episode resemble each other, and it
+  counts them as independent: read it as the least that is open;
+- `surprise` is how badly the last transitions were predicted, in units of what the model holds
+  possible: about 1 and above means a task outside of what is known. None where nothing is
+  predicted.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from ertrl.runtime.layers import MLP, Arrays
+
+Transition = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""(s [O], a [A], r [1], s' [O])."""
+RECENT = 20
+"""Transitions that surprise looks back on."""
+
+
+class Belief(Protocol):
+    """What is known of the task so far."""
+
+    @property
+    def z(self) -> np.ndarray:
+        """What the agent acts on."""
+        ...
+
+    @property
+    def uncertainty(self) -> float:
+        """How far z may still be off."""
+        ...
+
+    @property
+    def surprise(self) -> float | None:
+        """How badly the last transitions were predicted."""
+        ...
+
+    def add(self, transition: Transition) -> None:
+        """Take in one transition."""
+        ...
+
+
+class Inference(Protocol):
+    """A kind of inference; `kind` names it in files."""
+
+    kind: ClassVar[str]
+
+    @property
+    def latent_dim(self) -> int:
+        """Size of z."""
+        ...
+
+    def begin(self) -> Belief:
+        """Nothing is known yet."""
+        ...
+
+    def fits(self, observation: int, action: int) -> bool:
+        """Whether it takes transitions of these sizes."""
+        ...
+
+    def scaled(self, mean: Any, deviation: Any, reward_mean: Any, reward_deviation: Any) -> Any:
+        """The same, for observations and rewards that are standardised first."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """What JSON holds of it."""
+        ...
+
+    def arrays(self) -> Arrays:
+        """What an array file holds of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class OfCodes:
+    """What the encoders share: a network that looks at (s, a, r) or at (s, a, r, s')."""
+
+    net: MLP
+    next_observation: bool
+    codes: ClassVar[int] = 1
+    """Numbers of the network's output per number of z."""
+
+    @property
+    def latent_dim(self) -> int:
+        return self.net.outputs // self.codes
+
+    def fits(self, observation: int, action: int) -> bool:
+        """Whether it takes transitions of these sizes."""
+        wide = observation * (2 if self.next_observation else 1) + action + 1
+        return self.net.inputs == wide and self.net.outputs % self.codes == 0
+
+    def output(self, transition: Transition) -> np.ndarray:
+        """Of the network, for one transition."""
+        return self.net(np.concatenate(transition if self.next_observation else transition[:3]))
+
+    def scaled(
+        self, mean: np.ndarray, deviation: np.ndarray, reward_mean: Any, reward_deviation: Any
+    ):
+        """The same, for observations and rewards that are standardised first."""
+        actions = self.net.inputs - 1 - len(mean) * (2 if self.next_observation else 1)
+        centre = np.concatenate([mean, np.zeros(actions), [reward_mean], mean])
+        scale = np.concatenate([deviation, np.ones(actions), [reward_deviation], deviation])
+        seen = self.net.inputs
+        return replace(self, net=self.net.scaled(centre[:seen], scale[:seen]))
+
+    def settings(self) -> dict[str, Any]:
+        return {"next_observation": self.next_observation, "layer_norm": self.net.layer_norm}
+
+    def arrays(self) -> Arrays:
+        return self.net.arrays("encoder")
+
+    @classmethod
+    def of(cls, settings: dict[str, Any], arrays: Arrays):
+        """From what `settings` and `arrays` gave."""
+        net = MLP.of_arrays(arrays, "encoder", bool(settings["layer_norm"]))
+        return cls(net, bool(settings["next_observation"]))
+
+
+@dataclass(frozen=True)
+class Mean(OfCodes):
+    """z = mean of tanh(net(transition))."""
+
+    kind = "mean"
+
+    def begin(self) -> "MeanBelief":
+        return MeanBelief(self)
+
+
+class MeanBelief:
+    """A running mean of codes and of their squares."""
+
+    surprise = None
+
+    def __init__(self, of: Mean):
+        self._of, self._count = of, 0
+        self._total, self._squares = np.zeros((2, of.latent_dim))
+
+    def add(self, transition: Transition) -> None:
+        """Take in one transition."""
+        code = np.tanh(self._of.output(transition))
+        self._count += 1
+        self._total += code
+        self._squares += code.astype(np.float64) ** 2
+
+    @property
+    def z(self) -> np.ndarray:
+        return self._total / max(self._count, 1)
+
+    @property
+    def uncertainty(self) -> float:
+        """The mean's standard error. Codes lie in [-1, 1], so 1 is the most they can spread."""
+        n = self._count
+        if n < 2:
+            return 1.0
+        spread = np.maximum(self._squares - self._total**2 / n, 0) / (n - 1)
+        return float(np.sqrt(spread.mean() / n))
+
+
+@dataclass(frozen=True)
+class Gaussian(OfCodes):
+    """Each transition votes with a Gaussian; their product is the belief, N(0, I) without any."""
+
+    kind = "gaussian"
+    codes = 2
+
+    def begin(self) -> "GaussianBelief":
+        return GaussianBelief(self)
+
+
+class GaussianBelief:
+    """Running sums of the votes' precisions, and of their means weighted by them."""
+
+    surprise = None
+
+    def __init__(self, of: Gaussian):
+        self._of, self._known = of, False
+        self._weighted, self._precision = np.zeros((2, of.latent_dim))
+
+    def add(self, transition: Transition) -> None:
+        """Take in one transition."""
+        mean, raw = np.split(self._of.output(transition).astype(np.float64), 2)
+        vote = 1 / np.maximum(np.logaddexp(raw, 0), 1e-7)
+        self._precision += vote
+        self._weighted += vote * mean
+        self._known = True
+
+    @property
+    def variance(self) -> np.ndarray:
+        return 1 / self._precision if self._known else np.ones_like(self._precision)
+
+    @property
+    def z(self) -> np.ndarray:
+        return self.variance * self._weighted
+
+    @property
+    def uncertainty(self) -> float:
+        """The posterior's standard deviation."""
+        return float(np.sqrt(self.variance.mean()))
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """z = posterior mean of w ~ N(0, I) in y = b(x) + Phi(x) w + noise, kept within +-clip.
+
+    x and y are parts of the standardised columns (s, a, s' - s, r): y the last `targets` of them.
+    """
+
+    net: MLP
+    targets: int
+    centre: np.ndarray
+    scale: np.ndarray
+    noise: float
+    clip: float
+    kind: ClassVar[str] = "least-squares"
+
+    @property
+    def latent_dim(self) -> int:
+        return self.net.outputs // self.targets - 1
+
+    def fits(self, observation: int, action: int) -> bool:
+        """Whether it takes transitions of these sizes."""
+        columns = 2 * observation + action + 1
+        return (
+            self.targets in (1, observation + 1)
+            and self.centre.shape == self.scale.shape == (columns,)
+            and self.net.inputs == columns - self.targets
+            and self.net.outputs % self.targets == 0
+            and self.latent_dim > 0
+            and self.noise > 0
+        )
+
+    def scaled(
+        self, mean: np.ndarray, deviation: np.ndarray, reward_mean: Any, reward_deviation: Any
+    ) -> "LeastSquares":
+        """The same, for observations and rewards that are standardised first."""
+        actions = len(self.centre) - 1 - 2 * len(mean)
+        idle = np.zeros(actions + len(mean))  # neither actions nor changes of state are shifted
+        centre = np.concatenate([mean, idle, [reward_mean]])
+        scale = np.concatenate([deviation, np.ones(actions), deviation, [reward_deviation]])
+        return replace(
+            self,
+            centre=(centre + scale * self.centre).astype(np.float32),
+            scale=(scale * self.scale).astype(np.float32),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("targets", "noise", "clip")}
+        return {**own, "layer_norm": self.net.layer_norm}
+
+    def arrays(self) -> Arrays:
+        of_columns = {"columns.centre": self.centre, "columns.scale": self.scale}
+        return {**self.net.arrays("features"), **of_columns}
+
+    @classmethod
+    def of(cls, settings: dict[str, Any], arrays: Arrays) -> "LeastSquares":
+        """From what `settings` and `arrays` gave."""
+        return cls(
+            net=MLP.of_arrays(arrays, "features", bool(settings["layer_norm"])),
+            targets=int(settings["targets"]),
+            centre=arrays["columns.centre"],
+            scale=arrays["columns.scale"],
+            noise=float(settings["noise"]),
+            clip=float(settings["clip"]),
+        )
+
+    def begin(self) -> "Posterior":
+        return Posterior(self)
+
+    def features(self, transition: Transition) -> tuple[np.ndarray, np.ndarray]:
+        """Phi [targets, Z] and y - b [targets], in double precision."""
+        s, a, r, s2 = transition
+        columns = (np.concatenate((s, a, s2 - s, r)) - self.centre) / self.scale
+        x, y = columns[: -self.targets], columns[-self.targets :]
+        out = self.net(x).astype(np.float64).reshape(self.targets, -1)
+        return np.tanh(out[:, :-1]), y - out[:, -1]
+
+
+class Posterior:
+    """Recursive least squares: w, and the inverse of noise^2 I + sum Phi^T Phi."""
+
+    def __init__(self, of: LeastSquares):
+        self._of, self._count, self._missed = of, 0, 0.0
+        self._w = np.zeros(of.latent_dim)
+        self._precision = of.noise**2 * np.eye(of.latent_dim)
+        self._inverse = np.eye(of.latent_dim) / of.noise**2
+
+    def add(self, transition: Transition) -> None:
+        """Take in one transition."""
+        self.update(*self._of.features(transition))
+
+    def update(self, phi: np.ndarray, rest: np.ndarray) -> None:
+        """Take in what `features` gave: rank one where one number is predicted."""
+        error = rest - phi @ self._w
+        reach = phi @ self._inverse
+        expected = 1 + (reach * phi).sum(axis=-1)
+        if len(phi) == 1:
+            gain = reach[0] / expected[0]
+            self._inverse -= gain[:, None] * reach
+            self._w += gain * error[0]
+        else:
+            self._precision += phi.T @ phi
+            self._inverse = np.linalg.inv(self._precision)
+            self._w += self._inverse @ (phi.T @ error)
+        self._count += 1
+        missed = float((error * error / expected).mean())
+        self._missed += (missed - self._missed) / min(self._count, RECENT)
+
+    @property
+    def z(self) -> np.ndarray:
+        return np.clip(self._w, -self._of.clip, self._of.clip)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        return self._of.noise**2 * self._inverse
+
+    @property
+    def uncertainty(self) -> float:
+        """The posterior's standard deviation."""
+        return float(np.sqrt(np.trace(self.covariance) / len(self._w)))
+
+    @property
+    def surprise(self) -> float | None:
+        """Size of the last errors of prediction against the model's own expectation of it."""
+        return None if not self._count else float(np.sqrt(self._missed)) / self._of.noise
+
+
+KINDS = {kind.kind: kind for kind in (Mean, Gaussian, LeastSquares)}
