@@ -16,13 +16,17 @@ from ertrl.envs import make_family
 if TYPE_CHECKING:
     from ertrl.api import collect, evaluate, load_agent, probe, render, resume, train, verify
     from ertrl.data import Dataset
+    from ertrl.evaluation import AdaptedAgent, Agent, Evaluation
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
     from ertrl.training import Run
 
 __version__ = "0.1.0"
 __all__ = [
+    "AdaptedAgent",
+    "Agent",
     "Dataset",
+    "Evaluation",
     "Run",
     "collect",
     "demo",
@@ -39,6 +43,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AdaptedAgent": "ertrl.evaluation",
+    "Agent": "ertrl.evaluation",
+    "Evaluation": "ertrl.evaluation",
     "Dataset": "ertrl.data",
     "Run": "ertrl.training",
     "report": "ertrl.reporting",

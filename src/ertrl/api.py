@@ -14,7 +14,7 @@ from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import Family, make_family
 from ertrl.errors import ConfigError, DataError
-from ertrl.evaluation import PAPER_PROTOCOLS, Agent, evaluate_agent
+from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
@@ -23,7 +23,7 @@ from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
 
 if TYPE_CHECKING:
-    from ertrl.evaluation.probes import ProbeSettings
+    from ertrl.evaluation.probes import Probes, ProbeSettings
 
 
 def collect(
@@ -151,10 +151,11 @@ def evaluate(
     *,
     data: str | Path | None = None,
     step: int | None = None,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    An evaluation that already holds these protocols is returned as it is.
+    The result's `scores` are the mean normalised returns. An evaluation that already holds these
+    protocols is returned as it is.
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
@@ -162,10 +163,10 @@ def evaluate(
     if step in run.evaluations.steps():
         known = run.evaluations.read(step)
         if set(protocols) <= known["protocols"].keys():
-            return known
+            return Evaluation(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
-    return run.add_evaluation(result)
+    return Evaluation(run.add_evaluation(result))
 
 
 def probe(
@@ -174,7 +175,7 @@ def probe(
     data: str | Path | None = None,
     step: int | None = None,
     settings: "ProbeSettings | None" = None,
-) -> dict[str, Any]:
+) -> "Probes":
     """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
 
     Probes that are already there with the same settings are returned as they are.
@@ -187,11 +188,11 @@ def probe(
     if step in run.probes.steps():
         known = run.probes.read(step)
         if known["settings"] == to_json(settings):
-            return known
+            return probes.Probes(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
     store.write_json(run.probes.path(step), result)
-    return result
+    return probes.Probes(result)
 
 
 def render(

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ertrl.errors import Interrupted, RunError
-from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
+from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars, show_line
 from ertrl.provenance import available_cores
 from ertrl.signals import stop_signals
 from ertrl.text import readable_duration
@@ -122,7 +122,7 @@ def run_jobs(jobs: Sequence[Job], progress: ProgressStyle = "auto") -> None:
                 _move(bars, works)
             elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
-                console.print(_line(works, last_line - begun), soft_wrap=True, highlight=False)
+                show_line(_line(works, last_line - begun))
     if received:
         raise Interrupted(
             "stopped; every run has saved its state. Start again to go on.", received[0]
