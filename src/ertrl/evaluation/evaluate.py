@@ -23,7 +23,7 @@ PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq}
 class Evaluation(Described, dict):
     """What an evaluation measured: plain JSON, with `scores` on top.
 
-    `result["protocols"]["online"]["returns"]` are returns [task][repeat]; the tasks are
+    `result["protocols"]["online"]["returns"]` has a list of repeats for each of the tasks
     `result["tasks"]`, in that order.
     """
 
