@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ertrl import rng, store
 from ertrl.collection.collect import collect as collect_dataset
 from ertrl.collection.config import CollectConfig
@@ -12,7 +14,7 @@ from ertrl.collection.cost import estimate
 from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
-from ertrl.envs import Family, make_family
+from ertrl.envs import Family, group_title, make_family
 from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent
 from ertrl.evaluation import references as check_references
@@ -21,6 +23,9 @@ from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, trai
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
+
+REPLAY_TOLERANCE = 0.1
+"""How far a replayed episode's return may be from the logged one, as a share of what it gained."""
 
 if TYPE_CHECKING:
     from ertrl.evaluation.probes import Probes, ProbeSettings
@@ -198,7 +203,11 @@ def probe(
 def render(
     run: str | Path | Run, task: int, out: str | Path, *, data: str | Path | None = None
 ) -> Path:
-    """Film an agent in a task before (z0) and after adaptation (offline context), side by side."""
+    """Film an agent in a task before (z0) and after adaptation (offline context), side by side.
+
+    A third panel replays the best logged episode, where its actions lead to the same return again;
+    episodes of a few seconds are shown in slow motion.
+    """
     from ertrl.envs import render as film  # it needs the graphics packages
 
     film.check_suffix(out)
@@ -208,13 +217,34 @@ def render(
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
     adapted = agent.adapt(logged.transitions(rows))
-    clips = []
-    for label, z in (("before", agent.z0), ("after", adapted.z)):
-        act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
-        clip = film.render_rollout(family, task, act, width=480, height=360)
-        clips.append((film.caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
-    (left, fps), (right, _) = clips
-    return film.write_video(out, film.render_side_by_side(left, right), fps)
+    best = int(np.argmax(logged.returns))
+    plan = np.concatenate([logged.actions[best], np.zeros_like(logged.actions[best, :1])])
+    panels = {
+        "before adaptation": lambda s, t: agent.act(s, agent.z0[None]),
+        "adapted": lambda s, t: agent.act(s, adapted.z[None]),
+        "best logged episode": lambda s, t: plan[None, t],
+    }
+    clips = {
+        label: film.render_rollout(family, task, act, width=480, height=360)
+        for label, act in panels.items()
+    }
+    known, again = logged.returns[best], clips["best logged episode"].reward
+    if abs(again - known) > REPLAY_TOLERANCE * abs(known - logged.reference["random"]):
+        del clips["best logged episode"]  # it started elsewhere, and actions alone do not show it
+    images = film.render_side_by_side(
+        *(film.caption(c.images, f"{label}: return {c.reward:.1f}") for label, c in clips.items())
+    )
+    fps = clips["adapted"].fps
+    shown = film.watchable(len(images), fps)
+    names = zip(family.parameter_names, logged.parameters, strict=True)
+    title = [
+        f"{run.method.name}, seed {run.config.seed}",
+        f"{dataset.family} task {task} ({group_title(logged.group).lower()})",
+        *(f"{name} {value:.3g}" for name, value in names),
+        f"expert return {logged.reference['expert']:.1f}",
+    ]
+    title += [f"slow motion 1/{fps / shown:.1f}"] if shown < fps else []
+    return film.write_video(out, film.caption(images, ", ".join(title)), shown)
 
 
 def verify(path: str | Path) -> dict[str, Any]:
