@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-python lint format type check lock build clean
+.PHONY: help setup demo test test-slow test-python lint format type docs check lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -46,7 +46,10 @@ format: $(READY)  ## let ruff rewrite the files
 type: $(READY)  ## static types
 	$(BIN)/ty check --python $(VENV)
 
-check: lint type test  ## what CI runs
+docs: $(READY)  ## the docs site in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check: lint type docs test  ## what CI runs
 
 results-%: $(READY) benchmarks/%.py  ## make a part of results/ again; NAME.py in benchmarks/ says what and how long; ARGS="..." are passed on
 	$(BIN)/python benchmarks/$*.py $(ARGS)

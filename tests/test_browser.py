@@ -77,7 +77,7 @@ def test_every_entry_of_the_menu_leads_to_its_section(page):
 def test_the_explorer_draws_the_chosen_method_and_names_the_task_under_the_pointer(page):
     box = page.locator(".explorer").first
     box.scroll_into_view_if_needed()
-    marks = box.locator("svg path")
+    marks = box.locator(".marks path")
     assert marks.count() > 40
     before = marks.first.get_attribute("transform")
     chooser = box.locator("select").first
@@ -89,10 +89,45 @@ def test_the_explorer_draws_the_chosen_method_and_names_the_task_under_the_point
     marks.first.dispatch_event("pointerenter")
     assert "Task 0" in box.inner_text()
     assert box.locator("svg path.on").count() >= 2
+    for said in ("first component of z", "goal angle (degrees)", "out of distribution"):
+        assert said in box.locator("svg").inner_html(), said
     assert page.complaints == []
 
 
-@pytest.mark.parametrize("width", [1200, 400])
+def test_the_explorer_answers_the_keyboard(page):
+    box = page.locator(".explorer").first
+    box.locator("svg").focus()
+    for key, said in (
+        ("ArrowRight", "Task 0,"),
+        ("ArrowRight", "Task 1,"),
+        ("ArrowLeft", "Task 0,"),
+    ):
+        page.keyboard.press(key)
+        assert said in box.inner_text()
+    page.keyboard.press("ArrowLeft")
+    assert "Task 39, out of distribution" in box.inner_text()
+    page.keyboard.press("Escape")
+    assert box.locator("svg path.on").count() == 0
+
+
+def test_the_first_stop_of_the_keyboard_skips_the_menu(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the results"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+
+
+@pytest.mark.parametrize("width", [1400, 400])
 def test_nothing_runs_out_of_the_window(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = page.locator(".wider")
+    assert (wide.count() > 0) == (width == 400), "what is wider than a phone says so"
+    if width == 400:
+        hint = "getComputedStyle(document.querySelector('.wider'), '::after').content"
+        assert "sideways" in page.evaluate(hint)
+        cell = page.locator("table.grid tbody th").first
+        page.locator("table.grid").first.evaluate("t => t.parentElement.scrollLeft = 200")
+        assert cell.bounding_box()["x"] >= 0, "the name of a row stays in sight"
+    else:
+        menu = "[...document.querySelectorAll('nav a')].map(a => a.getBoundingClientRect().right)"
+        assert max(page.evaluate(menu)) <= width

@@ -6,13 +6,16 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
+import ertrl
 from ertrl.bench.simulation import TWINS
 from ertrl.envs import make_family
 from ertrl.envs.render import (
+    STRIP,
     RenderError,
     caption,
     render_rollout,
     render_side_by_side,
+    watchable,
     write_video,
 )
 from toys import can_render
@@ -60,9 +63,34 @@ def test_clips_side_by_side():
     assert both.shape == (5, 40, 104, 3)
     assert not both[4, :, :50].any()
     np.testing.assert_array_equal(both[:, 0, -1, 0], np.arange(5))
+    assert render_side_by_side(left, left, right).shape == (5, 40, 158, 3)
     labelled = caption(left, "before")
-    assert labelled[0, :20].any()
-    np.testing.assert_array_equal(labelled[:, 20:], left[:, 20:])
+    assert labelled[0, :STRIP].std() > 0
+    np.testing.assert_array_equal(labelled[:, STRIP:], left)
+
+
+def test_short_episodes_are_shown_in_slow_motion():
+    assert watchable(300, 30.0) == 30.0
+    assert watchable(20, 30.0) == 4.0
+
+
+def test_a_point_is_drawn_with_its_way_and_its_goal():
+    family = make_family("point-robot")
+
+    def towards(observation, step):
+        return np.clip((family.parameters[25] - observation) / 0.1, -1, 1)
+
+    clip = render_rollout(family, 25, towards, width=96, height=80)
+    assert clip.images.shape == (11, 80, 96, 3), "the start and every other of 20 steps"
+    assert (clip.images[0] != clip.images[-1]).any()
+    other = render_rollout(family, 3, towards, width=96, height=80)
+    assert (clip.images[0] != other.images[0]).any(), "the goal is in the picture"
+
+
+def test_a_film_has_a_title_and_the_expert_beside_the_agent(tmp_path, tiny_run):
+    path = ertrl.render(tiny_run, 25, tmp_path / "clip.gif")
+    film = imageio.mimread(path)
+    assert film[0].shape[:2] == (360 + 2 * STRIP, 3 * 480 + 2 * 4)
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])

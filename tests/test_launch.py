@@ -34,7 +34,7 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     log = tmp_path / "job.log"
 
     def stop_me_when_it_trains():
-        while not run.metrics_path.exists():
+        while len(run.metrics()) < 3:  # by then its first call has been heard of
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -45,6 +45,26 @@ def test_sigterm_stops_the_children_and_saves(tiny_dataset, tmp_path):
     assert "the state is saved" in log.read_text()
     assert 0 < run.checkpoints.newest() < 100_000
     assert run.metrics()[-1]["step"] == run.checkpoints.newest()
+
+
+def test_a_process_that_has_done_nothing_yet_is_stopped_at_once(tiny_dataset, tmp_path):
+    """Starting and compiling take a minute at the paper's sizes, and there is nothing to save."""
+    config = tiny_config("er-trl", updates=100_000, evaluate_every=100_000)
+    run = Run.create(tmp_path, tiny_dataset, config, "test")
+    begun = []
+
+    def stop_me_when_it_starts():
+        while not (tmp_path / "job.log").exists():
+            time.sleep(0.01)
+        begun.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=stop_me_when_it_starts, daemon=True).start()
+    with pytest.raises(Interrupted) as stopped:
+        run_jobs([Job("j", ("train", str(run.path)), tmp_path / "job.log")])
+    assert stopped.value.exit_code == 130
+    assert time.monotonic() - begun[0] < 1.5
+    assert not run.checkpoints.steps()
 
 
 def works(*names: str) -> list[processes._Work]:

@@ -19,7 +19,7 @@ from ertrl import store
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
 from ertrl.reporting.compose import compose
-from ertrl.reporting.draw import Picture
+from ertrl.reporting.draw import Picture, panels
 from ertrl.reporting.draw.returns import adaptation_curves, step_curves
 from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.read.agents import LATENT_CONTEXTS, adaptation, agent_of
@@ -148,6 +148,8 @@ def test_the_page_says_what_it_should(page):
         "ertrl report",
         "here there are 0",  # families with a distance between behaviour policies
         "a dose-response curve needs one family",
+        "no detectable difference between methods with logged data as context (90.0 to 91.0)",
+        "ER-TRL is best when the agent gathers its own (81.0)",
     ):
         assert said in page.text, said
     assert "Beside the paper" not in page.text
@@ -240,7 +242,7 @@ def test_several_families_get_an_overview_and_the_papers_numbers_a_place(tmp_pat
     enrich(runs[0])
     runs.append(fake_run(tmp_path, "er-trl", 0, family="ant-dir"))
     text = Page(render(compose(runs))).text
-    overview = text[text.index("All families") : text.index("Interquartile mean")]
+    overview = text[text.index("All families") : text.index("Interquartile mean of the")]
     assert overview.count("\N{EM DASH}") == 9  # FOCAL was not measured on ant-dir
     assert "2 families, 2 methods" in text
     assert "96.4 ± 0.2" in text[text.index("Beside the paper") :]
@@ -259,6 +261,67 @@ def test_every_protocol_is_explained(tmp_path):
     assert all(len(line) > 80 for line in lines.values())
     assert "Episode 10 counts" in lines["idaq"]
     assert "Episode 3 counts" in lines["online"]
+
+
+def test_tables_and_links_can_be_told_apart_by_ear(made):
+    html = made.read_text()
+    for table in re.findall(r"<table.*?</table>", html, re.DOTALL):
+        assert re.search(r"<caption[^>]*>[^<]+</caption>", table)
+        assert not re.search(r"<th(?! scope=)[ >]", table)
+        assert table.count("<tr") - table.count('scope="row"') == table.split("</thead>")[0].count(
+            "<tr"
+        ), "every row has a head"
+    found = re.findall(r'<a [^>]*href="([^"]+)"[^>]*>(.*?)</a>', html, re.DOTALL)
+    texts = dict((re.sub(r"<.*?>", "", text), href) for href, text in found)
+    assert len(texts) == len({href for href, _ in found}), "one text, one target"
+
+
+@pytest.mark.usefixtures("sketched")
+def test_what_was_not_measured_stays_folded(tmp_path):
+    html = render(compose([fake_run(tmp_path)]))
+    section = html[html.index('<section id="point-robot-probes">') :].split("</section>")[0]
+    assert section.index("<details><summary>") < section.index("Not measured yet")
+    assert "<details>" not in html[html.index('id="point-robot-curves"') :].split("</section>")[0]
+
+
+# --- the first paragraph ---
+
+
+@pytest.mark.usefixtures("sketched")
+def test_worse_than_doing_nothing_is_marked_and_said_first(tmp_path):
+    """Zero action is at 25 points."""
+    below = {"offline": 24.9, "online": 25.0, "non-prior": 60.0}
+    runs = [fake_run(tmp_path, scores=below), fake_run(tmp_path, "focal")]
+    made = compose(runs)
+    html = render(made)
+    lead = html[html.index("<h1>") :].split("</p>")[0]
+    told = "Worse than doing nothing (▼) in 3 of 18 cells"
+    assert f"{told} (ER-TRL: training offline, held-out offline, OOD offline)." in lead
+    assert html.count('aria-label="below zero action"') == 6, "normalised and not"
+    table = made.families[0].table
+    assert tables.markdown(table).count("24.9 ▼") == 3
+    assert tables.latex(table).count(r"$24.9$$\downarrow$") == 3
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    print_summary(runs, console=console)
+    assert told in console.file.getvalue()
+    assert "doing nothing" not in render(compose([runs[1]])).split("</header>")[0]
+
+
+def test_the_headline_names_a_winner_only_where_there_is_one(tmp_path):
+    (one,) = (fake_run(tmp_path / "one"),)
+    assert words.headline(table_of([one])) == (
+        "On held-out point-robot tasks: ER-TRL reaches with logged data as context (90.0) and when "
+        "the agent gathers its own (50.0)"
+    )
+    two = [one, fake_run(tmp_path / "two", "focal", scores={"online": 10.0})]
+    assert "differences between methods cannot be tested yet" in words.headline(table_of(two))
+    three = two_by_three(tmp_path / "three")
+    for seed in range(3):
+        scores = {"offline": 90.0 - seed, "online": 80.5 + seed}
+        three.append(fake_run(tmp_path / "three", "csro", seed, scores=scores))
+    told = words.headline(table_of(three))
+    assert "no detectable difference between methods with logged data" in told
+    assert "no single best method, though 2 of 3 pairs differ, when the agent" in told
 
 
 # --- tables ---
@@ -351,6 +414,32 @@ def test_step_curves_are_drawn_where_they_were_measured(tmp_path):
         assert panel.get_xscale() == "log"
     text = Page(render(compose(tmp_path))).text
     assert "Step by step" in text
+
+
+MACHADO = {
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+"""Machado, Oliveira and Fernandes 2009, severity 1: linear RGB as such a person sees it."""
+
+
+@pytest.mark.parametrize("eye", MACHADO)
+def test_colours_of_tasks_are_told_apart_by_every_eye(eye):
+    def seen(colours):
+        rgb = np.asarray(colours)[:, :3]
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        return np.clip(linear @ np.array(MACHADO[eye]).T, 0, 1)
+
+    def lightness(linear):
+        return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
+
+    line = lightness(seen(panels.LINE_COLOURS(np.linspace(0, 1, 9))))
+    assert np.diff(line).min() > 3, "the order of tasks shows in lightness alone"
+    if eye != "tritanopia":  # the ring is a way through blue and yellow, which those confuse
+        ring = np.cbrt(seen(panels.RING_COLOURS(np.linspace(0, 1, 9)[:-1])))
+        apart = np.linalg.norm(ring[:, None] - ring, axis=-1) + np.eye(8)
+        assert apart.min() > 0.08
 
 
 # --- with a dataset and an agent, both as small as they come ---

@@ -29,13 +29,17 @@ if TYPE_CHECKING:
     )
     from ertrl.data import Dataset
     from ertrl.envs import make_family
+    from ertrl.evaluation import AdaptedAgent, Agent, Evaluation
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
     from ertrl.training import Run
 
 __version__ = "0.1.0"
 __all__ = [
+    "AdaptedAgent",
+    "Agent",
     "Dataset",
+    "Evaluation",
     "Run",
     "collect",
     "demo",
@@ -54,6 +58,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AdaptedAgent": "ertrl.evaluation",
+    "Agent": "ertrl.evaluation",
+    "Evaluation": "ertrl.evaluation",
     "Dataset": "ertrl.data",
     "make_family": "ertrl.envs",
     "Run": "ertrl.training",

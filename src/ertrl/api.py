@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ertrl import rng, store
 from ertrl.collection.collect import collect as collect_dataset
 from ertrl.collection.config import CollectConfig
@@ -12,9 +14,9 @@ from ertrl.collection.cost import estimate
 from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
-from ertrl.envs import Family, make_family
+from ertrl.envs import Family, group_title, make_family
 from ertrl.errors import ConfigError, DataError
-from ertrl.evaluation import PAPER_PROTOCOLS, Agent, evaluate_agent
+from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent
 from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
@@ -22,8 +24,11 @@ from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
 
+REPLAY_TOLERANCE = 0.1
+"""How far a replayed episode's return may be from the logged one, as a share of what it gained."""
+
 if TYPE_CHECKING:
-    from ertrl.evaluation.probes import ProbeSettings
+    from ertrl.evaluation.probes import Probes, ProbeSettings
 
 
 def collect(
@@ -151,10 +156,11 @@ def evaluate(
     *,
     data: str | Path | None = None,
     step: int | None = None,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    An evaluation that already holds these protocols is returned as it is.
+    The result's `scores` are the mean normalised returns. An evaluation that already holds these
+    protocols is returned as it is.
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
@@ -162,10 +168,10 @@ def evaluate(
     if step in run.evaluations.steps():
         known = run.evaluations.read(step)
         if set(protocols) <= known["protocols"].keys():
-            return known
+            return Evaluation(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
-    return run.add_evaluation(result)
+    return Evaluation(run.add_evaluation(result))
 
 
 def probe(
@@ -174,7 +180,7 @@ def probe(
     data: str | Path | None = None,
     step: int | None = None,
     settings: "ProbeSettings | None" = None,
-) -> dict[str, Any]:
+) -> "Probes":
     """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
 
     Probes that are already there with the same settings are returned as they are.
@@ -187,17 +193,21 @@ def probe(
     if step in run.probes.steps():
         known = run.probes.read(step)
         if known["settings"] == to_json(settings):
-            return known
+            return probes.Probes(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
     store.write_json(run.probes.path(step), result)
-    return result
+    return probes.Probes(result)
 
 
 def render(
     run: str | Path | Run, task: int, out: str | Path, *, data: str | Path | None = None
 ) -> Path:
-    """Film an agent in a task before (z0) and after adaptation (offline context), side by side."""
+    """Film an agent in a task before (z0) and after adaptation (offline context), side by side.
+
+    A third panel replays the best logged episode, where its actions lead to the same return again;
+    episodes of a few seconds are shown in slow motion.
+    """
     from ertrl.envs import render as film  # it needs the graphics packages
 
     film.check_suffix(out)
@@ -207,13 +217,34 @@ def render(
     size = run.config.evaluation.episodes * family.horizon
     rows = rng.generator(EVALUATION_SEED, "render", task).integers(len(logged.steps), size=size)
     adapted = agent.adapt(logged.transitions(rows))
-    clips = []
-    for label, z in (("before", agent.z0), ("after", adapted.z)):
-        act = lambda s, t, z=z: agent.act(s, z[None])  # noqa: E731
-        clip = film.render_rollout(family, task, act, width=480, height=360)
-        clips.append((film.caption(clip.images, f"{label}: return {clip.reward:.0f}"), clip.fps))
-    (left, fps), (right, _) = clips
-    return film.write_video(out, film.render_side_by_side(left, right), fps)
+    best = int(np.argmax(logged.returns))
+    plan = np.concatenate([logged.actions[best], np.zeros_like(logged.actions[best, :1])])
+    panels = {
+        "before adaptation": lambda s, t: agent.act(s, agent.z0[None]),
+        "adapted": lambda s, t: agent.act(s, adapted.z[None]),
+        "best logged episode": lambda s, t: plan[None, t],
+    }
+    clips = {
+        label: film.render_rollout(family, task, act, width=480, height=360)
+        for label, act in panels.items()
+    }
+    known, again = logged.returns[best], clips["best logged episode"].reward
+    if abs(again - known) > REPLAY_TOLERANCE * abs(known - logged.reference["random"]):
+        del clips["best logged episode"]  # it started elsewhere, and actions alone do not show it
+    images = film.render_side_by_side(
+        *(film.caption(c.images, f"{label}: return {c.reward:.1f}") for label, c in clips.items())
+    )
+    fps = clips["adapted"].fps
+    shown = film.watchable(len(images), fps)
+    names = zip(family.parameter_names, logged.parameters, strict=True)
+    title = [
+        f"{run.method.name}, seed {run.config.seed}",
+        f"{dataset.family} task {task} ({group_title(logged.group).lower()})",
+        *(f"{name} {value:.3g}" for name, value in names),
+        f"expert return {logged.reference['expert']:.1f}",
+    ]
+    title += [f"slow motion 1/{fps / shown:.1f}"] if shown < fps else []
+    return film.write_video(out, film.caption(images, ", ".join(title)), shown)
 
 
 def export(

@@ -28,3 +28,7 @@ the first name that has it, so that a figure follows the reader's colour scheme.
 
 PALETTE = tuple(light for name, (light, _) in COLOURS.items() if name[1:].isdigit())
 """Of methods: Okabe and Ito's, safe for people with colour-vision deficiencies, then others."""
+
+COLOUR_RING = ("#1b4f9c", "#6db5ee", "#e8b53c", "#8f4a12", "#1b4f9c")
+"""For angles, whose ends meet: a way round in light and dark, blue and yellow, which people who
+confuse red and green tell apart as well."""

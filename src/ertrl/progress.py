@@ -35,6 +35,19 @@ def rich_bars(console: Console) -> Progress:
     )
 
 
+def in_notebook() -> bool:
+    """Whether output goes below a cell, where a line can be written over but no bar be drawn."""
+    return "ipykernel" in sys.modules and not sys.stderr.isatty()
+
+
+def show_line(text: str) -> None:
+    """How far it is; in a notebook each such line takes the place of the one before."""
+    if in_notebook():
+        print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
 def say(text: str, style: ProgressStyle = "auto") -> None:
     """A line for a person; nothing where progress is for a program or switched off."""
     if style == "auto":
@@ -64,6 +77,8 @@ class Meter:
     def __exit__(self, *error: object) -> None:
         if self._bars:
             self._bars.stop()
+        elif self._style == "auto" and in_notebook():
+            print(file=sys.stderr)
 
     def update(self, done: int, note: str = "") -> None:
         if self._bars:
@@ -79,4 +94,4 @@ class Meter:
             rate = (done - self._start) / max(now - self._begun, 1e-9)
             if rate > 0:
                 parts.append(f"{readable_duration((self._total - done) / rate)} left")
-            print(", ".join([*parts, note] if note else parts), file=sys.stderr, flush=True)
+            show_line(", ".join([*parts, note] if note else parts))

@@ -1,6 +1,34 @@
-"""Numbers and tables as a person reads them."""
+"""Numbers, tables and objects as a person reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+
+class Described:
+    """Says what it is: a line of text, and a small table in notebooks."""
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Name -> value of what a person wants to know of it first."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={value}" for name, value in self._facts().items())
+        return f"{type(self).__name__}({facts})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th scope="row" style="text-align: left">{escape(name)}</th>'
+            f'<td style="text-align: left">{escape(str(value))}</td></tr>'
+            for name, value in self._facts().items()
+        )
+        return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+def readable_groups(groups: Mapping[str, Sequence[Any]]) -> str:
+    """'40 (20 train, 10 test-id, 10 test-ood)'."""
+    parts = [f"{len(tasks)} {name}" for name, tasks in groups.items()]
+    return f"{sum(map(len, groups.values()))} ({', '.join(parts)})"
 
 
 def readable_bytes(size: float) -> str:

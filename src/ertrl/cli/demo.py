@@ -9,7 +9,7 @@ from ertrl.errors import ConfigError
 
 @command("demo")
 def run(
-    family: str = "point-robot", seeds: int = 2, out: Path = Path("demo"), json: Json = False
+    family: str = "point-robot", seeds: int = 3, out: Path = Path("demo"), json: Json = False
 ) -> None:
     """Collect data, meta-train ER-TRL and FOCAL, evaluate and report, in a few minutes.
 

@@ -32,7 +32,7 @@ def run(
     if not protocol:
         raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api
-    from ertrl.evaluation import missing_repeats, summarise
+    from ertrl.evaluation import missing_repeats
     from ertrl.training import open_runs
 
     settings = None
@@ -48,7 +48,7 @@ def run(
     values = []
     for run in opened:
         result = api.evaluate(run, chosen, data=data, step=step)
-        values.append({**result, "scores": summarise(result)})
+        values.append({**result, "scores": result.scores})
         lines = [f"{run.path}:"] if len(opened) > 1 else []
         lines += score_lines(values[-1]["scores"])
         for name, count in missing_repeats(result).items():

@@ -16,7 +16,7 @@ def run(
     data: MovedData = None,
     json: Json = False,
 ) -> None:
-    """Film an agent before and after adaptation, side by side (MuJoCo families).
+    """Film an agent before and after adaptation, and the best logged episode beside it.
 
     Args:
         run: Folder of the run.

@@ -11,10 +11,11 @@ from ertrl.config import fingerprint
 from ertrl.data import layout
 from ertrl.envs import Family, make_family
 from ertrl.errors import CorruptFileError, DataError
+from ertrl.text import Described, readable_groups
 from ertrl.types import Dims, Transitions
 
 
-class TaskData:
+class TaskData(Described):
     """The logged episodes of one task."""
 
     def __init__(self, folder: Path, entry: dict[str, Any], horizon: int, dims: Dims):
@@ -41,6 +42,16 @@ class TaskData:
         )
         if self.lengths.min() < 1 or self.lengths.max() > horizon:
             raise DataError(f"{folder}: task {self.task} has an episode of impossible length")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "group": self.group,
+            "parameters": self.parameters.round(4).tolist(),
+            "episodes": self.episodes,
+            "transitions": len(self.steps),
+            "expert_return": round(self.reference["expert"], 2),
+        }
 
     @cached_property
     def steps(self) -> np.ndarray:
@@ -76,7 +87,7 @@ def _inside(relative: str, folder: Path) -> PurePosixPath:
     return path
 
 
-class Dataset:
+class Dataset(Described):
     """Logged data of a whole family of tasks."""
 
     def __init__(self, path: str | Path, *, verify: bool = True):
@@ -107,6 +118,18 @@ class Dataset:
         self.tasks = {
             entry["task"]: TaskData(self.path, entry, self.horizon, self.dims)
             for entry in self.manifest["tasks"]
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "family": self.family,
+            "tasks": readable_groups(self.groups),
+            "observation": self.dims.observation,
+            "action": self.dims.action,
+            "horizon": self.horizon,
+            "transitions": f"{sum(int(task.lengths.sum()) for task in self.tasks.values()):,}",
+            "simulator": self.has_simulator,
         }
 
     @classmethod

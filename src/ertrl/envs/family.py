@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from ertrl.envs.symmetry import Symmetry
 from ertrl.envs.tasks import GROUP_TITLES, GROUPS, PAPER_SPLIT, Split
 from ertrl.errors import ConfigError, unknown
+from ertrl.text import Described, readable_groups
 
 Option = bool | int | float | str
 Task = int | Sequence[float] | np.ndarray
@@ -64,7 +65,7 @@ class Simulation(ABC):
         """Go on, bit for bit, from where a simulation of the same tasks was at `state()`."""
 
 
-class Family(ABC):
+class Family(Described, ABC):
     """A family of related tasks. Instances are cheap; physics starts with `simulate`.
 
     `choices` names what can be chosen about a family: option -> allowed values, the default first.
@@ -126,6 +127,18 @@ class Family(ABC):
 
         All arguments share these axes, and there may be any number of them.
         """
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "tasks": readable_groups(self.split),
+            "parameters": ", ".join(self.parameter_names),
+            "observation": self.observation_dim,
+            "action": self.action_dim,
+            "horizon": self.horizon,
+            "varies": self.varies,
+            **self.options,
+        }
 
     @property
     def observation_dim(self) -> int:

@@ -1,4 +1,4 @@
-"""Pictures and videos of MuJoCo rollouts, drawn without a screen.
+"""Pictures and videos of rollouts, drawn without a screen: MuJoCo, and points in the plane.
 
     frames = render_rollout(make_family("ant-goal"), task=3, policy=policy)
     write_video("clip.mp4", frames.images, frames.fps)
@@ -20,11 +20,18 @@ import numpy as np
 
 from ertrl.envs.family import Family, Simulation, Task
 from ertrl.envs.physics import Data, Model, MujocoSimulation, mujoco_module
+from ertrl.envs.plane import PlanePainter, position_slice
 from ertrl.envs.rollout import Policy
 from ertrl.errors import ErtrlError
 
 MARK = (0.9, 0.2, 0.2, 0.9)
 MAX_FPS = 30.0
+STEPS_PER_SECOND = 4.0
+"""Of families whose steps take no simulated time."""
+SHORTEST = 5.0
+"""Seconds that a clip takes at least: shorter episodes are shown in slow motion."""
+STRIP = 22
+"""Height of a line of text above pictures."""
 HELP = (
     "On Debian or Ubuntu install one of them: `apt-get install libegl1` (or `libosmesa6`); "
     "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses one."
@@ -149,11 +156,19 @@ def render_rollout(
     """
     parameters = family.task_parameters(task)[None]
     names = dict(zip(family.parameter_names, parameters[0].tolist(), strict=True))
-    simulation = drawable(family, family.simulate(parameters, threads=1))
-    with closing(Painter(simulation.snapshot(0)[0], width, height)) as painter:
+    simulation = family.simulate(parameters, threads=1)
+    painter: Painter | PlanePainter
+    if isinstance(simulation, MujocoSimulation) or position_slice(family) is None:
+        physics = drawable(family, simulation)
+        painter = robot = Painter(physics.snapshot(0)[0], width, height)
+        dt, picture = physics.dt, lambda _: robot.draw(physics.snapshot(0)[1], names)
+    else:
+        painter = point = PlanePainter(family, parameters[0], width, height)
+        dt, picture = 1 / STEPS_PER_SECOND, lambda observation: point.draw(observation[0])
+    with closing(painter):
         observation = simulation.reset([seed])
-        images, total = [painter.draw(simulation.snapshot(0)[1], names)], 0.0
-        every = max(1, math.ceil(1 / (MAX_FPS * simulation.dt) - 1e-9))
+        images, total = [picture(observation)], 0.0
+        every = max(1, math.ceil(1 / (MAX_FPS * dt) - 1e-9))
         for t in range(family.horizon):
             action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
             step = simulation.step(action)
@@ -162,29 +177,34 @@ def render_rollout(
             observation = step.observation
             total += float(family.reward(step.outcome, action, parameters)[0])
             if (t + 1) % every == 0 or step.terminated[0]:
-                images.append(painter.draw(simulation.snapshot(0)[1], names))
+                images.append(picture(observation))
             if step.terminated[0]:
                 break
-    return Frames(np.stack(images), 1 / (simulation.dt * every), total)
+    return Frames(np.stack(images), 1 / (dt * every), total)
 
 
-def render_side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Two clips in one; the shorter one waits on its last picture."""
-    length = max(len(left), len(right))
-    clips = [c[np.minimum(np.arange(length), len(c) - 1)] for c in (left, right)]
-    gap = np.full((*clips[0].shape[:2], 4, 3), 255, np.uint8)
-    return np.concatenate([clips[0], gap, clips[1]], axis=2)
+def render_side_by_side(*clips: np.ndarray) -> np.ndarray:
+    """Clips in one; shorter ones wait on their last picture."""
+    length = max(map(len, clips))
+    waiting = [c[np.minimum(np.arange(length), len(c) - 1)] for c in clips]
+    gap = np.full((*waiting[0].shape[:2], 4, 3), 255, np.uint8)
+    parts = [part for clip in waiting for part in (gap, clip)]
+    return np.concatenate(parts[1:], axis=2)
 
 
 def caption(images: np.ndarray, text: str) -> np.ndarray:
-    """The same pictures with a line of text at the top."""
-    from PIL import Image, ImageDraw
+    """The same pictures with a line of text above them."""
+    from PIL import Image, ImageDraw, ImageFont
 
-    strip = Image.new("RGB", (images.shape[2], 20), "white")
-    ImageDraw.Draw(strip).text((6, 4), text, fill="black")
-    labelled = images.copy()
-    labelled[:, :20] = np.asarray(strip)
-    return labelled
+    strip = Image.new("RGB", (images.shape[2], STRIP), "white")
+    ImageDraw.Draw(strip).text((6, 3), text, fill="black", font=ImageFont.load_default(14))
+    above = np.broadcast_to(np.asarray(strip), (len(images), STRIP, images.shape[2], 3))
+    return np.concatenate([above, images], axis=1)
+
+
+def watchable(pictures: int, fps: float) -> float:
+    """Pictures per second at which so many of them can be followed."""
+    return min(fps, pictures / SHORTEST)
 
 
 def check_suffix(path: str | Path) -> None:

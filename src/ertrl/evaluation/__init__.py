@@ -3,6 +3,7 @@
 from ertrl.evaluation.agent import AdaptedAgent, Agent
 from ertrl.evaluation.evaluate import (
     PROTOCOLS,
+    Evaluation,
     evaluate_agent,
     mean_of_measured,
     missing_repeats,
@@ -17,6 +18,7 @@ __all__ = [
     "PROTOCOLS",
     "AdaptedAgent",
     "Agent",
+    "Evaluation",
     "evaluate_agent",
     "mean_of_measured",
     "missing_repeats",

@@ -16,6 +16,7 @@ from ertrl.methods import Method
 from ertrl.methods.inference import Belief
 from ertrl.runtime import Adapted
 from ertrl.runtime import Agent as PlainAgent
+from ertrl.text import Described
 from ertrl.types import Context, Dims, Transitions
 
 
@@ -72,7 +73,7 @@ def _programs(method: Method, learner: Learner) -> Programs:
     return Programs(encode, act, explore, believe, add)
 
 
-class Agent:
+class Agent(Described):
     """Method and learner with their trained states, ready to use."""
 
     def __init__(
@@ -90,13 +91,29 @@ class Agent:
         self._method_state, self._learner_state = method_state, learner_state
         self._programs = _programs(config.method, config.learner)
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "method": self.config.method.name,
+            "learner": self.config.learner.name,
+            "observation": self.dims.observation,
+            "action": self.dims.action,
+            "z": len(self.z0),
+        }
+
     def encode(self, context: Context) -> np.ndarray:
         """Z for each context of a batch: [N, H, ...] -> [N, Z]."""
         return np.asarray(self._programs.encode(self._method_state, self.scaling, context))
 
     def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Deterministic actions: [N, O], [N, Z] -> [N, A]."""
+        self._check_rows("observation", observation, self.dims.observation)
+        self._check_rows("z", z, len(self.z0))
         return np.asarray(self._programs.act(self._learner_state, self.scaling, observation, z))
+
+    @staticmethod
+    def _check_rows(name: str, rows: np.ndarray, width: int) -> None:
+        if np.ndim(rows) != 2 or np.shape(rows)[1] != width:
+            raise DataError(f"{name} must have shape (rows, {width}), got {np.shape(rows)}")
 
     def explore(self, observation: np.ndarray, z: np.ndarray, keys: Array) -> np.ndarray:
         """Stochastic actions, one key per row."""
@@ -180,40 +197,54 @@ class Agent:
         Takes what a dataset gives, or a mapping with 'observation' [H, O], 'action' [H, A],
         'reward' [H] and 'next_observation' [H, O], in any order of rows.
         """
-        if isinstance(transitions, Transitions):
-            transitions = transitions._asdict()
         names = Context._fields[:4]
-        missing = [name for name in names if name not in transitions]
+        given = transitions._asdict() if isinstance(transitions, Transitions) else transitions
+        if not isinstance(given, Mapping):
+            raise DataError(
+                "adapt takes the transitions of a dataset's task, or a mapping with "
+                f"{', '.join(names)}; got {type(given).__name__}"
+            )
+        missing = [name for name in names if name not in given]
         if missing:
             raise DataError(f"a context needs {', '.join(names)}; missing: {', '.join(missing)}")
-        arrays = [np.asarray(transitions[name], np.float32)[None] for name in names]
+        try:
+            arrays = [np.asarray(given[name], np.float32)[None] for name in names]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"a context is made of numbers: {error}") from None
         self.check_context(arrays)
         return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
 
     def check_context(self, arrays: Sequence[np.ndarray]) -> None:
         """Refuse arrays [1, H, ...] that are no context."""
         names = Context._fields[:4]
-        if len({a.shape[1] for a in arrays}) > 1 or not arrays[0].shape[1]:
-            shapes = {n: a.shape[1:] for n, a in zip(names, arrays, strict=True)}
-            raise DataError(f"a context needs equally many rows, at least one, in each: {shapes}")
-        widths = (self.dims.observation, self.dims.action, None, self.dims.observation)
-        for name, array, width in zip(names, arrays, widths, strict=True):
-            expected = array.shape[:2] if width is None else (*array.shape[:2], width)
-            if array.shape != expected:
-                raise DataError(f"{name} must have shape {expected[1:]}, got {array.shape[1:]}")
+        widths = ((self.dims.observation,), (self.dims.action,), (), (self.dims.observation,))
+        rows = arrays[2].size  # as many as there are rewards
+        shapes = {name: array.shape[1:] for name, array in zip(names, arrays, strict=True)}
+        expected = {name: (rows, *width) for name, width in zip(names, widths, strict=True)}
+        if shapes != expected or not rows:
+            raise DataError(
+                f"a context needs equally many rows, at least one: with {rows} rewards the shapes "
+                f"are {expected}, got {shapes}"
+            )
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
 
 
-class AdaptedAgent:
+class AdaptedAgent(Described):
     """An agent that knows its task."""
 
     def __init__(self, agent: Agent, z: np.ndarray):
         self._agent, self.z = agent, z
 
+    def _facts(self) -> dict[str, Any]:
+        return {**self._agent._facts(), "z": np.array2string(self.z, precision=2, threshold=8)}
+
     def act(self, observation: np.ndarray) -> np.ndarray:
         """Best action for one observation [O]."""
-        return self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]
+        observation, width = np.asarray(observation, np.float32), self._agent.dims.observation
+        if observation.shape != (width,):
+            raise DataError(f"observation must have shape ({width},), got {observation.shape}")
+        return self._agent.act(observation[None], self.z[None])[0]
 
 
 class BufferedAgent:
@@ -235,7 +266,7 @@ class BufferedAgent:
 
     def act(self, observation: np.ndarray) -> np.ndarray:
         """Best action for one observation [O], by what is known of the task."""
-        return self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]
+        return AdaptedAgent(self._agent, self.z).act(observation)
 
     @property
     def z(self) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Evaluate an agent under all protocols and put the returns on a common scale."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,29 @@ from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
 from ertrl.evaluation.stepwise import continual, thompson
+from ertrl.text import Described
 
 EVALUATION_SEED = 20_250
 """Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
 PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq, "continual": continual, "thompson": thompson}
 """All protocols by name; the paper's are evaluated unless others are asked for."""
+
+
+class Evaluation(Described, dict):
+    """What an evaluation measured: plain JSON, with `scores` on top.
+
+    `result["protocols"]["online"]["returns"]` has a list of repeats for each of the tasks
+    `result["tasks"]`, in that order.
+    """
+
+    @cached_property
+    def scores(self) -> dict[str, float]:
+        """Mean normalised return (random 0, expert 100) per 'protocol/group'."""
+        return summarise(self)
+
+    def _facts(self) -> dict[str, Any]:
+        rounded = {name: f"{score:.1f}" for name, score in self.scores.items()}
+        return {"run": self["run"], "step": self["step"], **rounded}
 
 
 def evaluate_agent(

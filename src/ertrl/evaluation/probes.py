@@ -30,6 +30,7 @@ from ertrl.data import Dataset
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.protocols import steps_of_checkpoint
+from ertrl.text import Described
 from ertrl.types import Context
 
 POOL = ("test-id", "test-ood")
@@ -57,6 +58,17 @@ class ProbeSettings:
     """Behaviour policies to tell apart, evenly from first to last; neighbours hardly differ."""
     projected: Annotated[int, Ge(8)] = 128
     """Single transitions per task in the projection (the paper: 256; t-SNE takes its time)."""
+
+
+class Probes(Described, dict):
+    """What z was found to know: plain JSON."""
+
+    def _facts(self) -> dict[str, Any]:
+        errors = {
+            f"{e['target']} from one {e['context']}, {e['model']}": f"{e['test_rmse']:.3f}"
+            for e in self["regression"]
+        }
+        return {"run": self["run"], "step": self["step"], **errors}
 
 
 def probe_agent(

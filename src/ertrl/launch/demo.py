@@ -12,7 +12,7 @@ from ertrl.reporting import print_summary, report
 DEMO = (Contender("er-trl"), Contender("focal"))
 
 
-def demo(family: str = "point-robot", seeds: int = 2, out: str | Path = "demo") -> dict[str, Any]:
+def demo(family: str = "point-robot", seeds: int = 3, out: str | Path = "demo") -> dict[str, Any]:
     """Collect, meta-train ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
     out, begun = Path(out), time.monotonic()
     place = out / "data" / family

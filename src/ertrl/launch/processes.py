@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ertrl.errors import Interrupted, RunError
-from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
+from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars, show_line
 from ertrl.provenance import available_cores
 from ertrl.signals import stop_signals
 from ertrl.text import readable_duration
@@ -86,6 +86,13 @@ class _Work:
         self.done = self.total
         self.before = 1.0 if self.before is None else self.before
 
+    def stop(self) -> None:
+        """Let it save what it has done; a process that only starts or compiles has done nothing."""
+        if self.process:
+            worked = self.before is not None and self.share > self.before
+            self.process.terminate() if worked else self.process.kill()
+            self.note = "stopping"
+
     def _hear(self, line: str) -> None:
         try:
             said = json.loads(line)
@@ -111,18 +118,25 @@ def run_jobs(jobs: Sequence[Job], progress: ProgressStyle = "auto") -> None:
     ):
         futures = [pool.submit(work.run, stop) for work in works]
         waiting = set(futures)
-        while waiting:
-            _, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
-            if received and not stop.is_set():
-                stop.set()
-                for work in works:
-                    if work.process:
-                        work.process.terminate()
-            if bars:
-                _move(bars, works)
-            elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
-                last_line = time.monotonic()
-                console.print(_line(works, last_line - begun), soft_wrap=True, highlight=False)
+        try:
+            while waiting:
+                _, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
+                if received and not stop.is_set():
+                    stop.set()
+                    for work in works:
+                        work.stop()
+                if bars:
+                    _move(bars, works)
+                elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
+                    last_line = time.monotonic()
+                    show_line(_line(works, last_line - begun))
+        except (
+            KeyboardInterrupt
+        ):  # the second one: the pool would wait for all to end by themselves
+            for work in works:
+                if work.process:
+                    work.process.kill()
+            raise
     if received:
         raise Interrupted(
             "stopped; every run has saved its state. Start again to go on.", received[0]

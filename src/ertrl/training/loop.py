@@ -127,7 +127,7 @@ def _train(
     with Meter(
         f"train {run.spec['method']} seed {seeds}", until, start=step, style=progress
     ) as meter:
-        meter.update(step)
+        meter.update(step, "compiling")
         upcoming = stack([t.sampler.batches(step, size) for t in trainees])
         while step < until:
             state, pending = chunk(state, upcoming, key)

@@ -28,6 +28,7 @@ from ertrl.evaluation import Agent, references
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
+from ertrl.text import Described
 from ertrl.training.config import TrainConfig
 from ertrl.training.update import TrainState, init
 from ertrl.types import Dims
@@ -67,7 +68,7 @@ class Records:
         return content
 
 
-class Run:
+class Run(Described):
     """A run directory."""
 
     def __init__(self, path: str | Path):
@@ -89,6 +90,18 @@ class Run:
         self.checkpoints = Records(self, "checkpoints", "checkpoint", "train it first")
         self.evaluations = Records(self, "evaluations", "evaluation", f"{evaluate}`")
         self.probes = Records(self, "probes", "probes", f"{evaluate} --probes`")
+
+    def _facts(self) -> dict[str, Any]:
+        saved = self.checkpoints.steps()
+        return {
+            "path": self.path,
+            "family": self.family,
+            "method": self.method.name,
+            "learner": self.learner.name,
+            "seed": self.config.seed,
+            "updates": f"{saved[-1] if saved else 0} of {self.config.updates}",
+            "evaluated_at": self.evaluations.steps(),
+        }
 
     @classmethod
     def of(cls, run: "str | Path | Run") -> "Run":

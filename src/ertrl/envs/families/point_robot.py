@@ -78,13 +78,14 @@ class PointRobotWind(PointRobot):
     summary = "a point that must reach one goal against an unknown wind"
     parameter_names = ("drift_x", "drift_y")
     parameters = _winds()
+    goal = np.array([1.0, 0.0])
     varies = "dynamics"
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> Simulation:
         return PointSimulation(np.asarray(parameters, np.float64))
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        return -np.linalg.norm(outcome - [1.0, 0.0], axis=-1)
+        return -np.linalg.norm(outcome - self.goal, axis=-1)
 
 
 FAMILIES = (PointRobot, PointRobotWind)

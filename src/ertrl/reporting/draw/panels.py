@@ -7,10 +7,11 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ertrl.colours import COLOUR_RING
 from ertrl.envs import group_title
 from ertrl.reporting.draw.look import GROUP_MARKERS, MUTED, colour_of, marker_of, new_figure
 from ertrl.reporting.measure.statistics import mean_estimate
@@ -109,8 +110,9 @@ def legend_above(figure: Figure, handles: Sequence[Any]) -> None:
 
 def draw_seeds(axes: Axes, x: Sequence[float] | np.ndarray, values: np.ndarray, place: int) -> None:
     """Mean over a variant's seeds of values [seeds, x]; a band from three seeds on, else them."""
-    colour, marker = colour_of(place), None if len(x) > 12 else marker_of(place)
-    axes.plot(x, values.mean(axis=0), color=colour, marker=marker, markeredgewidth=0)
+    colour, every = colour_of(place), max(1, len(x) // 8)  # markers for readers without colours
+    marks: dict[str, Any] = {"marker": marker_of(place), "markevery": every, "markeredgewidth": 0}
+    axes.plot(x, values.mean(axis=0), color=colour, **marks)
     if len(values) >= BAND_SEEDS:
         estimates = [mean_estimate(column) for column in values.T]
         low, high = np.array([[e.low, e.high] for e in estimates], np.float64).T
@@ -128,13 +130,17 @@ def limits(values: Sequence[np.ndarray]) -> tuple[float, float]:
     return min(-10.0, float(found.min()) - margin), max(112.0, float(found.max()) + margin)
 
 
+LINE_COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.08, 0.85, 256)))
+"""From dark to light: the order shows without hues. Neither end is as dark or light as a page."""
+RING_COLOURS = LinearSegmentedColormap.from_list("ring", COLOUR_RING)
+
+
 class TaskColours:
-    """Colours along the task axis; neither end is as dark or as light as a page."""
+    """Colours along the task axis, told apart by people who confuse some hues, too."""
 
     def __init__(self, axis: TaskAxis):
         self.axis = axis
-        turbo = ListedColormap(matplotlib.colormaps["turbo"](np.linspace(0.08, 0.92, 256)))
-        self.map = matplotlib.colormaps["hsv"] if axis.circular else turbo
+        self.map = RING_COLOURS if axis.circular else LINE_COLOURS
         low = axis.values.min()
         self.scale = Normalize(low, max(axis.values.max(), low + 1e-9))
 

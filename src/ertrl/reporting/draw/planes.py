@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ertrl.envs import group_title
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WIDTH, new_figure
 from ertrl.reporting.draw.panels import TaskColours, group_handles, handle
@@ -21,7 +22,11 @@ LATENT_COLUMNS = 3
 LARGEST_ROW = 5
 """Projections side by side at most."""
 DASHES = {"linewidth": 0.9, "linestyle": (0, (2, 1.6))}
-STAR = {"marker": "*", "markeredgecolor": INK, "markeredgewidth": 0.5}
+OUTLINE = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+GOALS = {"test-id": ("*", 11.0), "test-ood": ("^", 7.5)}
+"""Marker and size of a goal: out of distribution as everywhere else a triangle."""
+THIN = {"edgecolors": MUTED, "linewidths": 0.3}
+"""Around marks: neither the darkest nor the lightest colour gets lost in its page."""
 
 
 def paths(
@@ -35,7 +40,7 @@ def paths(
     chosen = _chosen(family, material.axis)
     one_goal = goals is not None and bool((goals == goals[0]).all())
     long = max(map(len, adapted)) > 20
-    height = _panel_height(adapted, chosen, goals) + (0.25 if long else 0.0)
+    height = _panel_height(adapted, [row for row, _ in chosen], goals) + (0.25 if long else 0.0)
     figure = new_figure(0.4 + height * len(adapted))
     size = len(adapted), len(family.protocols)
     axes = figure.subplots(*size, sharex=True, sharey=True, squeeze=False)
@@ -47,19 +52,22 @@ def paths(
             if goals is not None and not one_goal and "train" in family.rows:
                 trained = goals[family.rows["train"]]
                 panel.plot(*trained.T, "o", color=MUTED, markersize=2.0, markeredgewidth=0)
-            for row in chosen:
-                colour = colours.of(row)
+            for row, group in chosen:
+                colour, (goal, size) = colours.of(row), GOALS[group]
                 before, after = protocols[protocol].first[row], protocols[protocol].last[row]
                 panel.plot(*before.T, color=colour, **DASHES)
                 panel.plot(*after.T, color=colour, linewidth=1.8)
-                panel.plot(*after[-1], "o", color=colour, markersize=4.5, markeredgewidth=0)
-                if goals is not None:
-                    inside = PAPER if one_goal else colour
-                    panel.plot(*goals[row], color=inside, markersize=11, zorder=4, **STAR)
+                end = goal if one_goal and group == "test-ood" else "o"
+                panel.plot(*after[-1], end, color=colour, markersize=4.5, markeredgewidth=0)
+                if goals is not None and not one_goal:
+                    panel.plot(*goals[row], goal, color=colour, markersize=size, **OUTLINE)
+            if goals is not None and one_goal:
+                panel.plot(*goals[0], "*", color=PAPER, markersize=11, zorder=4, **OUTLINE)
             panel.plot(0, 0, "o", color=PAPER, markeredgecolor=INK, markersize=4, zorder=5)
             between = "\n" if long else ", "
             panel.set_title(f"{fill(label, 40)}{between}{protocol} context")
-    figure.legend(handles=_legend(goals, one_goal), loc="outside upper left", ncols=5)
+    handles = _legend(goals, one_goal, {group for _, group in chosen})
+    figure.legend(handles=handles, loc="outside upper left", ncols=5)
     return figure
 
 
@@ -75,28 +83,37 @@ def _panel_height(
     return 0.35 + 3.05 * float(np.clip(height / max(width, 1e-9), 0.35, 1.2))
 
 
-def _chosen(family: FamilyResults, axis: TaskAxis) -> list[int]:
-    """Rows of the tasks to draw: held-out ones, evenly along the task axis."""
-    chosen: list[int] = []
+def _chosen(family: FamilyResults, axis: TaskAxis) -> list[tuple[int, str]]:
+    """Rows of the tasks to draw and their group: held-out ones, evenly along the task axis."""
+    chosen: list[tuple[int, str]] = []
     for group, count in SHOWN_TASKS.items():
         if group in family.rows:
             rows = family.rows[group]
             rows = rows[np.argsort(axis.values[rows], kind="stable")]
             places = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
-            chosen += rows[places].tolist()
+            chosen += [(row, group) for row in rows[places].tolist()]
     return chosen
 
 
-def _legend(goals: np.ndarray | None, one_goal: bool) -> list[Line2D]:
+def _legend(goals: np.ndarray | None, one_goal: bool, groups: set[str]) -> list[Line2D]:
     handles = [
         handle("first episode", color=MUTED, **DASHES),
         handle("reported episode, its end", color=MUTED, linewidth=1.8, marker="o"),
     ]
-    if goals is not None:
-        name, inside = ("goal", PAPER) if one_goal else ("goal, held out", MUTED)
-        handles.append(handle(name, color=inside, linestyle="", markersize=10, **STAR))
+    mark: dict[str, Any] = {"color": MUTED, "linestyle": ""}
     if goals is not None and not one_goal:
-        handles.append(handle("goal, trained", color=MUTED, linestyle="", marker="o", markersize=2))
+        for group, (marker, size) in GOALS.items():
+            if group in groups:
+                name = f"goal, {group_title(group).lower()}"
+                handles.append(
+                    handle(name, marker=marker, markersize=0.9 * size, **mark, **OUTLINE)
+                )
+        handles.append(handle("goal, trained", marker="o", markersize=2, **mark))
+    elif goals is not None:
+        star = {**mark, "color": PAPER, "marker": "*", "markersize": 10}
+        handles.append(handle("goal", **star, **OUTLINE))
+    if one_goal and "test-ood" in groups:
+        handles.append(handle("end, out of distribution", marker="^", markersize=4.5, **mark))
     return handles
 
 
@@ -121,7 +138,7 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watch
         for group, rows in family.rows.items():
             x, y = points[rows].reshape(-1, 2).T
             values = np.repeat(axis.values[rows], codes.shape[1])
-            marks = {"marker": GROUP_MARKERS.get(group, "o"), "s": 17, "linewidths": 0}
+            marks = {"marker": GROUP_MARKERS.get(group, "o"), "s": 17, **THIN}
             panel.scatter(x, y, c=values, alpha=0.9, **marks, **coloured)
         if online is not None:
             x, y = ((online - centre) @ axes.T).T
@@ -156,7 +173,7 @@ def projections(
             for task, points in zip(projection["tasks"], projection[kind], strict=True):
                 x, y = np.array(points).T
                 marker = GROUP_MARKERS.get(group_of[task], "o")
-                marks = {"marker": marker, "s": 7, "linewidths": 0, "alpha": 0.75}
+                marks = {"marker": marker, "s": 7, "alpha": 0.75, **THIN}
                 panel.scatter(x, y, color=colours.of(place[task]), **marks)
             panel.grid(False)
             panel.set_xticks([])

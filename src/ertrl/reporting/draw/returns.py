@@ -139,7 +139,7 @@ def _bar(
 def _number(panel: Axes, x: float, mean: float, end: float) -> None:
     upwards = mean >= 0
     panel.annotate(
-        f"{mean:.0f}".replace("-", "\N{MINUS SIGN}"),
+        f"{round(mean):d}".replace("-", "\N{MINUS SIGN}"),
         (x, end),
         xytext=(0, 3 if upwards else -3),
         textcoords="offset points",

@@ -57,6 +57,8 @@ class Cell(NamedTuple):
     """The highest mean of its column among methods; one method, or one seed, has won nothing."""
     significant: bool = False
     """Better than every other method of its column, by Welch's test with Holm's correction."""
+    below_zero: bool = False
+    """A method's mean below what doing nothing earns."""
 
 
 class Comparison(NamedTuple):
@@ -88,6 +90,16 @@ class ReturnsTable:
     def methods(self) -> list[Row]:
         return [row for row in self.rows if not row.anchor]
 
+    @property
+    def below_zero(self) -> list[tuple[Row, Column]]:
+        """Where a method would do better not to move."""
+        return [
+            (row, column)
+            for row in self.methods
+            for cell, column in zip(row.cells, self.columns, strict=True)
+            if cell.below_zero
+        ]
+
     def cell(self, key: Identity | str, column: Column) -> Cell:
         row = next(row for row in self.rows if row.key == key)
         return row.cells[self.columns.index(column)]
@@ -112,7 +124,8 @@ def returns_table(family: FamilyResults) -> ReturnsTable:
                 if c.column == column and c.significant
             ]
             clear = best and sum(won) == len(means) - 1
-            cells.append(Cell(mean, len(variant.runs), best, clear))
+            idle = mean is not None and mean.value < family.anchor("zero", column.group)
+            cells.append(Cell(mean, len(variant.runs), best, clear, idle))
         rows.append(row_of(variant, cells))
     for name, label in ANCHORS.items():
         values = [family.anchor(name, column.group) for column in columns]

@@ -11,7 +11,8 @@ import numpy as np
 
 from ertrl.api import load_agent
 from ertrl.data import Dataset
-from ertrl.envs import Family, Watch
+from ertrl.envs import Watch
+from ertrl.envs.plane import position_slice
 from ertrl.evaluation import PROTOCOLS, Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.probes import random_codes
@@ -27,23 +28,6 @@ LATENT_CONTEXTS = 6
 def agent_of(run: Run, step: int) -> Agent:
     """The agent after so many updates, or of the newest checkpoint where that one is gone."""
     return load_agent(run, step if step in run.checkpoints.steps() else None)
-
-
-def position_slice(family: Family) -> slice | None:
-    """Where the observation holds a position in the plane; None if it has none."""
-    start = 0
-    for name, size in family.layout:
-        if name == "position" and size == 2:
-            return slice(start, start + 2)
-        start += size
-    return None
-
-
-def goal_of(family: Family, parameters: np.ndarray) -> np.ndarray | None:
-    """Where a task's goal lies in the plane, for families that have one."""
-    if tuple(family.parameter_names) == ("goal_x", "goal_y"):
-        return parameters
-    return getattr(family, "goal", None)
 
 
 class WatchedTrial(Trial):

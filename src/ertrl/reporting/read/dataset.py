@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ertrl.data import Dataset
+from ertrl.envs.plane import goal_of
 from ertrl.errors import DataError, ReportError, RunError
 from ertrl.progress import say
-from ertrl.reporting.read.agents import Watched, goal_of, watch
+from ertrl.reporting.read.agents import Watched, watch
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.results import FamilyResults, Results
 

@@ -54,6 +54,7 @@ def _environment() -> Environment:
         "BAND_SEEDS": BAND_SEEDS,
         "COLOURS": COLOURS,
         "IDAQ_EPISODES": IDAQ_EPISODES,
+        "BELOW_ZERO": words.BELOW_ZERO,
         "MISSING": words.MISSING,
         "n_colours": len(PALETTE),
         "words": words,

@@ -28,6 +28,8 @@ from ertrl.reporting.write.words import minus
 
 Data = dict[str, Any]
 EXPLORER_DIGITS = 3
+EXPLORER_STOPS = 12
+"""Colours of the key, evenly over the task axis."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Section(NamedTuple):
     title: str
     template: str
     data: Data
+    """With `missing_because` it has nothing to show yet, and stays folded."""
 
 
 Kinds = dict[str, tuple[str, str, Callable[[Any], Data | None]]]
@@ -102,9 +105,8 @@ def _latent(report: FamilyReport) -> Data | None:
     tasks = [
         {
             "task": task,
-            "group": group_title(group_of[task]).lower(),
-            "shape": list(family.groups).index(group_of[task]),
-            "value": minus(f"{values[row]:.4g}"),
+            "group": list(family.groups).index(group_of[task]),
+            "value": _short(values[row]),
             "colour": to_hex(colours.of(row)),
         }
         for row, task in enumerate(family.tasks)
@@ -114,13 +116,21 @@ def _latent(report: FamilyReport) -> Data | None:
         for identity, seeds in material.watched.items()
         for watched in seeds
     ]
-    return {"explorer": {"axis": material.axis.label, "tasks": tasks, "runs": runs}}
+    ramp = [to_hex(colours.map(share)) for share in np.linspace(0, 1, EXPLORER_STOPS)]
+    key = {"label": material.axis.label, "colours": ramp}
+    key["ends"] = [_short(end) for end in (values.min(), values.max())]
+    groups = [group_title(group).lower() for group in family.groups]
+    return {"explorer": {"key": key, "groups": groups, "tasks": tasks, "runs": runs}}
+
+
+def _short(value: float) -> str:
+    return minus(f"{value:.4g}")
 
 
 def _points(watched: Watched) -> Data:
     """Points [task][context][x, y] of offline, and [task][x, y] of online contexts."""
     codes, online = watched.codes, watched.online_z
-    centre, axes, _ = principal_plane(codes.reshape(-1, codes.shape[-1]))
+    centre, axes, share = principal_plane(codes.reshape(-1, codes.shape[-1]))
 
     def projected(z: np.ndarray) -> list[Any]:
         plane = ((z - centre) @ axes.T).astype(np.float64)
@@ -129,13 +139,14 @@ def _points(watched: Watched) -> Data:
     return {
         "offline": projected(codes),
         "online": None if online is None else projected(online),
+        "shares": [f"{100 * part:.0f}%" for part in share],
     }
 
 
 def _probes(report: FamilyReport) -> Data:
     probed = representation.probes_of(report.results)
     if not probed:
-        return {"probed": False}
+        return {"probed": False, "missing_because": "(not measured)"}
     return {
         "probed": True,
         "regression": representation.regression(report.results, probed),
@@ -205,10 +216,12 @@ OVERVIEW: Kinds = {"overview": ("Overview", "All families", _overview)}
 def _benefit(report: Report) -> Data | None:
     if report.gains is None:
         return None
+    empty = {} if report.pictures else {"missing_because": "(too few families or styles to tell)"}
     return {
         "methods": [method_title(method) for method in (gain.WITH, gain.WITHOUT)],
         "fewest": gain.FEWEST,
         "families": len({p.family for p in report.gains.with_distance}),
+        **empty,
     }
 
 

@@ -15,7 +15,15 @@ from ertrl.reporting.measure.comparison import Cell, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.read.results import Results
 from ertrl.reporting.write import words
-from ertrl.reporting.write.words import MISSING, caption, chance, interval, number, uncertainty
+from ertrl.reporting.write.words import (
+    BELOW_ZERO,
+    MISSING,
+    caption,
+    chance,
+    interval,
+    number,
+    uncertainty,
+)
 from ertrl.text import markdown_table
 
 GAINS = (
@@ -51,7 +59,8 @@ def _markdown_cell(cell: Cell) -> str:
         return MISSING
     text = number(cell.estimate.value)
     text = f"<u>{text}</u>" if cell.significant else text
-    return (f"**{text}**" if cell.best else text) + uncertainty(cell)
+    text = f"**{text}**" if cell.best else text
+    return text + uncertainty(cell) + (f" {BELOW_ZERO}" if cell.below_zero else "")
 
 
 def gains_markdown(found: Gains) -> str:
@@ -89,6 +98,7 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
+    BELOW_ZERO: r"$\downarrow$",
     "\n": " ",
     **{c: f"\\{c}" for c in "&%$#_"},
 }
@@ -138,7 +148,7 @@ def _latex_cell(cell: Cell) -> str:
     text = number(cell.estimate.value)
     text = rf"\mathbf{{{text}}}" if cell.best else text
     text = rf"\underline{{{text}}}" if cell.significant else text
-    return f"${text}$" + latex_escape(uncertainty(cell))
+    return f"${text}$" + latex_escape(uncertainty(cell) + BELOW_ZERO * cell.below_zero)
 
 
 def csv_table(results: Results) -> str:
@@ -162,6 +172,8 @@ def print_tables(results: Results, tables: list[ReturnsTable], console: Console)
     console.print(
         "± is half the 95% confidence interval over seeds; bold is the highest mean.", style="dim"
     )
+    if idle := words.doing_nothing(tables):
+        console.print(Text(idle, style="yellow"))
     for note in results.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
 
@@ -193,4 +205,6 @@ def _rich_cell(cell: Cell) -> Text:
     if cell.estimate is None:
         return Text(MISSING, style="dim")
     style = ("bold " if cell.best else "") + ("underline" if cell.significant else "")
-    return Text.assemble((number(cell.estimate.value), style.strip()), (uncertainty(cell), "dim"))
+    mark = (f" {BELOW_ZERO}", "yellow") if cell.below_zero else ""
+    value = (number(cell.estimate.value), style.strip())
+    return Text.assemble(value, (uncertainty(cell), "dim"), mark)

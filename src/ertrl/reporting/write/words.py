@@ -1,9 +1,11 @@
 """Numbers and sentences, as page and tables show them: they say what the numbers say, no more."""
 
+from collections.abc import Sequence
+
 from ertrl.reporting.measure.comparison import Cell, Column, ReturnsTable
-from ertrl.reporting.measure.statistics import Estimate
 
 MISSING = "—"
+BELOW_ZERO = "▼"
 _SCALES = {True: "Normalised return (random 0, expert 100)", False: "Return"}
 
 
@@ -45,34 +47,70 @@ def caption(table: ReturnsTable) -> str:
     return (
         f"{_SCALES[table.normalised]}, mean ± half width of the 95% confidence interval over seeds "
         "(Student's t). Bold: highest mean. Underlined: better than every other method (Welch's "
-        "t-test, Holm's correction over the whole table, p < 0.05)."
+        f"t-test, Holm's correction over the whole table, p < 0.05). {BELOW_ZERO}: below zero "
+        "action, an agent that does nothing."
     )
 
 
 def headline(table: ReturnsTable) -> str:
-    """The result in one sentence: the best mean with a given context and with one's own."""
+    """The result in one sentence, on new tasks, with a given context and with one's own.
+
+    A method is named best only where that could be told from chance.
+    """
     groups = [column.group for column in table.columns]
     group = "test-id" if "test-id" in groups else groups[0]
-    where = short_title(group)
-    clauses = []
+    told: dict[str, list[str]] = {}
     for protocol, manner in (
         ("offline", "with logged data as context"),
         ("online", "when the agent gathers its own"),
     ):
-        best = _best(table, Column(group, protocol))
-        if best is not None:
-            clauses.append(f"{minus(number(best[1].value))} {manner} ({best[0]})")
-    if not clauses:
-        return f"{table.family}: no method has been measured on {where} tasks yet"
-    return f"The best mean on {where} {table.family} tasks is {' and '.join(clauses)}"
+        found = _finding(table, Column(group, protocol))
+        if found is not None:
+            told.setdefault(found[0], []).append(f"{manner} ({found[1]})")
+    where = f"{short_title(group)} {table.family} tasks"
+    if not told:
+        return f"No method has been measured on {where} yet"
+    clauses = [f"{finding} {' and '.join(manners)}" for finding, manners in told.items()]
+    return f"On {where}: {'; '.join(clauses)}"
 
 
-def _best(table: ReturnsTable, column: Column) -> tuple[str, Estimate] | None:
+def _finding(table: ReturnsTable, column: Column) -> tuple[str, str] | None:
+    """What a column says of the methods, and the means behind it."""
     if column not in table.columns:
         return None
-    cells = [(row.label, table.cell(row.key, column).estimate) for row in table.methods]
-    known = [(label, estimate) for label, estimate in cells if estimate is not None]
-    return max(known, key=lambda pair: pair[1].value, default=None)
+    cells = [(row.label, table.cell(row.key, column)) for row in table.methods]
+    means = {label: cell.estimate.value for label, cell in cells if cell.estimate is not None}
+    if not means:
+        return None
+    ends = " to ".join(dict.fromkeys(minus(number(f(means.values()))) for f in (min, max)))
+    if len(means) == 1:
+        return f"{next(iter(means))} reaches", ends
+    winners = [label for label, cell in cells if cell.significant]
+    if winners:
+        return f"{winners[0]} is best", minus(number(means[winners[0]]))
+    tested = [c for c in table.comparisons if c.column == column]
+    differ = sum(c.significant for c in tested)
+    if not tested:
+        return "differences between methods cannot be tested yet", ends
+    if not differ:
+        return "no detectable difference between methods", ends
+    return f"no single best method, though {differ} of {len(tested)} pairs differ,", ends
+
+
+def doing_nothing(tables: Sequence[ReturnsTable]) -> str:
+    """Every cell in which an agent that does nothing earns more; nothing where there is none."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        for row, column in table.below_zero:
+            place = f"{short_title(column.group)} {column.protocol}"
+            where = f"{table.family} {place}" if len(tables) > 1 else place
+            found.setdefault(row.label, []).append(where)
+    if not found:
+        return ""
+    cells = sum(len(table.methods) * len(table.columns) for table in tables)
+    count = sum(map(len, found.values()))
+    told = "; ".join(f"{label}: {', '.join(places)}" for label, places in found.items())
+    return f"Worse than doing nothing ({BELOW_ZERO}) in {count} of {cells} cells ({told})."
 
 
 def verdict(table: ReturnsTable) -> str:
