@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from ertrl.data.scaling import Scaling
 from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
@@ -18,23 +19,41 @@ from ertrl.types import Context, Dims, Transitions
 def _programs(method: Method, learner: Learner):
     """Compiled once per configuration: a run is evaluated many times, each time as a new agent."""
 
+    def seen(scaling: Scaling | None, observation):
+        return observation if scaling is None else scaling.observations(observation)
+
     @jax.jit
-    def explore(state, observation, z, keys):
+    def encode(state, scaling, context):
+        return method.encode(state, context if scaling is None else scaling.context(context))
+
+    @jax.jit
+    def act(state, scaling, observation, z):
+        return learner.act(state, seen(scaling, observation), z)
+
+    @jax.jit
+    def explore(state, scaling, observation, z, keys):
         # A key per row: what a row does must not depend on who else is in the batch.
         def one(observation, z, key):
             return learner.act(state, observation[None], z[None], key)[0]
 
-        return jax.vmap(one)(observation, z, keys)
+        return jax.vmap(one)(seen(scaling, observation), z, keys)
 
-    return jax.jit(method.encode), jax.jit(learner.act), explore
+    return encode, act, explore
 
 
 class Agent:
     """Method and learner with their trained states, ready to use."""
 
-    def __init__(self, config: Any, dims: Dims, method_state: Any, learner_state: Any):
-        """`config` is that of the run; see `ertrl.load_agent` for the short way."""
-        self.config, self.dims = config, dims
+    def __init__(
+        self,
+        config: Any,
+        dims: Dims,
+        method_state: Any,
+        learner_state: Any,
+        scaling: Scaling | None = None,
+    ):
+        """`config` and `scaling` are those of the run; `ertrl.load_agent` is the short way."""
+        self.config, self.dims, self.scaling = config, dims, scaling
         self.z0 = np.zeros(config.method.latent_dim, np.float32)
         """What it believes before it has seen anything."""
         self._method_state, self._learner_state = method_state, learner_state
@@ -43,15 +62,15 @@ class Agent:
 
     def encode(self, context: Context) -> np.ndarray:
         """Z for each context of a batch: [N, H, ...] -> [N, Z]."""
-        return np.asarray(self._encode(self._method_state, context))
+        return np.asarray(self._encode(self._method_state, self.scaling, context))
 
     def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Deterministic actions: [N, O], [N, Z] -> [N, A]."""
-        return np.asarray(self._act(self._learner_state, observation, z))
+        return np.asarray(self._act(self._learner_state, self.scaling, observation, z))
 
     def explore(self, observation: np.ndarray, z: np.ndarray, keys: Array) -> np.ndarray:
         """Stochastic actions, one key per row."""
-        return np.asarray(self._explore(self._learner_state, observation, z, keys))
+        return np.asarray(self._explore(self._learner_state, self.scaling, observation, z, keys))
 
     def adapt(self, transitions: Transitions | Mapping[str, Any]) -> "AdaptedAgent":
         """Infer the task from logged transitions of it.

@@ -26,6 +26,9 @@ class TrainConfig(Generic[M, L]):
     """Data of one step."""
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     """Adaptation protocols."""
+    standardise: bool = False
+    """Show networks observations with mean 0 and deviation 1 over the training tasks, and rewards
+    of deviation 1. The run keeps the statistics, and its agent takes and gives unscaled numbers."""
     seed: Seed = 0
     """All randomness of the run is addressed by this."""
     updates: Count = 100_000

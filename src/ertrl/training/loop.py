@@ -119,7 +119,7 @@ def _train(
     if step >= until:
         return
     size = run.config.updates_per_call
-    chunk = make_chunk(run.config, several_runs=len(trainees) > 1)
+    chunk = make_chunk(run.config, run.scaling, several_runs=len(trainees) > 1)
     stack, unstack = _stacking(len(trainees))
     key = stack([t.key for t in trainees])
     state = stack([t.state for t in trainees])

@@ -22,6 +22,7 @@ import equinox as eqx
 from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.data import Dataset, Sampler
+from ertrl.data.scaling import Scaling
 from ertrl.errors import ConfigError, CorruptFileError, RunError
 from ertrl.evaluation import Agent, references
 from ertrl.learners import get_learner
@@ -82,6 +83,8 @@ class Run:
         blank = TrainConfig(get_method(self.spec["method"])(), get_learner(self.spec["learner"])())
         self.config = replace_from_json(blank, self.spec["config"])
         self.method, self.learner = self.config.method, self.config.learner
+        stored = self.spec.get("scaling")
+        self.scaling = None if stored is None else Scaling.of_json(stored)
         evaluate = f"run `ertrl evaluate {self.path}"
         self.checkpoints = Records(self, "checkpoints", "checkpoint", "train it first")
         self.evaluations = Records(self, "evaluations", "evaluation", f"{evaluate}`")
@@ -132,6 +135,7 @@ class Run:
                 "kind": "ertrl-run",
                 "name": name,
                 **identity,
+                **({"scaling": Scaling.of(dataset).to_json()} if config.standardise else {}),
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
                 "variant": variant,
@@ -207,7 +211,7 @@ class Run:
         return 1 + 2 * len(saved) + len(measured)
 
     def agent(self, state: TrainState) -> Agent:
-        return Agent(self.config, self.dims, state.method, state.learner)
+        return Agent(self.config, self.dims, state.method, state.learner, self.scaling)
 
     # --- metrics and evaluations ---
 

@@ -8,6 +8,7 @@ import jax
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
+from ertrl.data.scaling import Scaling
 from ertrl.training.config import TrainConfig
 from ertrl.types import Dims, Metrics, TaskBatch
 
@@ -32,7 +33,11 @@ def init(config: TrainConfig, dims: Dims) -> TrainState:
 
 
 def update(
-    config: TrainConfig, state: TrainState, batch: TaskBatch, key: PRNGKeyArray
+    config: TrainConfig,
+    state: TrainState,
+    batch: TaskBatch,
+    key: PRNGKeyArray,
+    scaling: Scaling | None = None,
 ) -> tuple[TrainState, Metrics]:
     """One meta-training step: infer z, update the learner with it, then the method.
 
@@ -40,6 +45,8 @@ def update(
     hands back its critic's gradient at z; whether the encoder follows that gradient is the method's
     decision.
     """
+    if scaling is not None:
+        batch = scaling.batch(batch)
     method, learner = config.method, config.learner
     method_key, learner_key = jax.random.split(jax.random.fold_in(key, state.step))
     z = method.draw(state.method, batch.context.first(), method_key)
@@ -54,7 +61,7 @@ def run_key(seed: int) -> PRNGKeyArray:
 
 
 def make_chunk(
-    config: TrainConfig, *, several_runs: bool = False
+    config: TrainConfig, scaling: Scaling | None = None, *, several_runs: bool = False
 ) -> Callable[[TrainState, TaskBatch, PRNGKeyArray], tuple[TrainState, Metrics]]:
     """Compile a run over stacked batches [K, ...]; metrics come back as [K] each.
 
@@ -62,6 +69,6 @@ def make_chunk(
     """
 
     def chunk(state: TrainState, batches: TaskBatch, key: PRNGKeyArray):
-        return jax.lax.scan(partial(update, config, key=key), state, batches)
+        return jax.lax.scan(partial(update, config, key=key, scaling=scaling), state, batches)
 
     return jax.jit(jax.vmap(chunk) if several_runs else chunk)
