@@ -11,11 +11,11 @@ Importing this package is cheap; JAX is loaded by the first function that needs 
 from typing import TYPE_CHECKING, Any
 
 from ertrl import envs  # its import makes the environments known to gymnasium.make
-from ertrl.envs import make_family
+from ertrl.envs import make_family, register_family
 
 if TYPE_CHECKING:
     from ertrl.api import collect, evaluate, load_agent, probe, render, resume, train, verify
-    from ertrl.data import Dataset
+    from ertrl.data import Dataset, import_logs
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
     from ertrl.training import Run
@@ -28,9 +28,11 @@ __all__ = [
     "demo",
     "envs",
     "evaluate",
+    "import_logs",
     "load_agent",
     "make_family",
     "probe",
+    "register_family",
     "render",
     "report",
     "resume",
@@ -40,6 +42,7 @@ __all__ = [
 
 _HOMES = {
     "Dataset": "ertrl.data",
+    "import_logs": "ertrl.data",
     "Run": "ertrl.training",
     "report": "ertrl.reporting",
     "demo": "ertrl.launch.demo",

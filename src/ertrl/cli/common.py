@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ertrl.errors import ConfigError
+from ertrl.plugins import names_file, use
 
 
 def peek(argv: Sequence[str], option: str, default: str) -> str:
@@ -22,6 +23,30 @@ def peek(argv: Sequence[str], option: str, default: str) -> str:
 def first_word(argv: Sequence[str]) -> str | None:
     """The name that comes before all options, if there is one."""
     return argv[0] if argv and not argv[0].startswith("-") else None
+
+
+def use_plugins(words: Sequence[str]) -> list[str]:
+    """Load the files that `--plugin` names; returns the other words."""
+    left, rest = [], list(words)
+    while rest:
+        name, equals, value = (word := rest.pop(0)).partition("=")
+        if name != "--plugin":
+            left.append(word)
+            continue
+        if not equals and not rest:
+            raise ConfigError("--plugin takes FILE.py or FILE.py:NAME")
+        use(value if equals else rest.pop(0))
+    return left
+
+
+def own_part(word: str) -> str:
+    """The name of a part; FILE.py:NAME is loaded first."""
+    if not names_file(word):
+        return word
+    found = use(word)
+    if len(found) != 1 or not hasattr(found[0], "name"):
+        raise ConfigError(f"{word} gives {len(found)} parts; name one, as FILE.py:NAME")
+    return found[0].name
 
 
 def command_list(summaries: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
-from ertrl.envs import Family, make_family
+from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.types import Dims, Transitions
 
@@ -128,6 +128,11 @@ class Dataset:
             raise DataError(
                 f"{self.path} has no simulator: its transitions were imported from logs. Agents "
                 "train on it and adapt to logged contexts, but their returns cannot be measured."
+            )
+        if self.family not in family_names():
+            raise DataError(
+                f"{self.path} holds {self.family}, a family that this process does not know. "
+                "Register it first, or name its file: --plugin FILE.py"
             )
         return make_family(self.family, **self.family_options)
 

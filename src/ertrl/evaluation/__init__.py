@@ -9,6 +9,7 @@ from ertrl.evaluation.evaluate import (
     normalise,
     references,
     summarise,
+    warn_of_scale,
 )
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS
 
@@ -23,4 +24,5 @@ __all__ = [
     "normalise",
     "references",
     "summarise",
+    "warn_of_scale",
 ]

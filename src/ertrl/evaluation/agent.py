@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from ertrl.data.scaling import Scaling
+from ertrl.data.scaling import ActionRange, Scaling
 from ertrl.errors import DataError
 from ertrl.learners import Learner
 from ertrl.methods import Method
@@ -51,8 +51,10 @@ class Agent:
         method_state: Any,
         learner_state: Any,
         scaling: Scaling | None = None,
+        action_range: ActionRange | None = None,
     ):
-        """`config` and `scaling` are those of the run; `ertrl.load_agent` is the short way."""
+        """All are those of a run; `ertrl.load_agent` is the short way."""
+        self.action_range = action_range or ActionRange.of_json({}, dims.action)
         self.config, self.dims, self.scaling = config, dims, scaling
         self.z0 = np.zeros(config.method.latent_dim, np.float32)
         """What it believes before it has seen anything."""
@@ -75,9 +77,11 @@ class Agent:
     def adapt(self, transitions: Transitions | Mapping[str, Any]) -> "AdaptedAgent":
         """Infer the task from logged transitions of it.
 
-        Takes what a dataset gives, or a mapping with 'observation' [H, O], 'action' [H, A],
-        'reward' [H] and 'next_observation' [H, O], in any order of rows.
+        Takes what a dataset gives (actions in [-1, 1]), or a mapping with 'observation' [H, O],
+        'action' [H, A] in the units of the logs that it was trained on, 'reward' [H] and
+        'next_observation' [H, O], in any order of rows.
         """
+        stored = isinstance(transitions, Transitions)
         if isinstance(transitions, Transitions):
             transitions = transitions._asdict()
         names = Context._fields[:4]
@@ -95,6 +99,9 @@ class Agent:
                 raise DataError(f"{name} must have shape {expected[1:]}, got {array.shape[1:]}")
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
+        if not stored:
+            self.action_range.check(arrays[1])
+            arrays[1] = self.action_range.inward(arrays[1]).astype(np.float32)
         return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
 
 
@@ -105,5 +112,6 @@ class AdaptedAgent:
         self._agent, self.z = agent, z
 
     def act(self, observation: np.ndarray) -> np.ndarray:
-        """Best action for one observation [O]."""
-        return self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]
+        """Best action for one observation [O], in the units of the logs."""
+        action = self._agent.act(np.asarray(observation, np.float32)[None], self.z[None])[0]
+        return self._agent.action_range.outward(action)

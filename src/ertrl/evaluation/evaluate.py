@@ -1,5 +1,6 @@
 """Evaluate an agent under all protocols and put the returns on a common scale."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,24 +70,39 @@ def _plain(values: np.ndarray) -> list[Any]:
 
 
 def references(dataset: Dataset) -> dict[str, list[float]]:
-    """Returns of expert, random and idle policies per task, checked: they are the scale's ends."""
-    for task, data in dataset.tasks.items():
-        expert, random = data.reference["expert"], data.reference["random"]
-        if not expert > random:
-            raise DataError(
-                f"{dataset.path}: task {task}'s expert return {expert:.4g} is not above its random "
-                f"return {random:.4g}, so returns cannot be normalised; collect with more steps"
-            )
+    """Returns of expert, random and idle policies per task: the ends of the scale."""
     tasks = dataset.tasks.values()
     return {kind: [t.reference[kind] for t in tasks] for kind in ("expert", "random", "zero")}
 
 
+def warn_of_scale(dataset: Dataset) -> None:
+    """Name the tasks that normalised returns leave out."""
+    ends = {task: data.reference for task, data in dataset.tasks.items()}
+    lost = {t: e for t, e in ends.items() if not e["expert"] > e["random"]}
+    if len(lost) == len(ends):
+        raise DataError(
+            f"{dataset.path}: in no task is the expert's return above that of random actions, so "
+            "returns cannot be normalised; collect with more steps"
+        )
+    if lost:
+        told = ", ".join(f"{t} ({e['expert']:.4g} <= {e['random']:.4g})" for t, e in lost.items())
+        warnings.warn(
+            f"{dataset.path}: the expert is not above random actions in task {told}. Normalised "
+            "returns leave it out; collecting with more steps would help.",
+            stacklevel=3,
+        )
+
+
 def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np.ndarray:
-    """Per task, axis 0: 0 is a uniformly random policy, 100 the behaviour policies' expert."""
+    """Per task, axis 0: 0 is a uniformly random policy, 100 the behaviour policies' expert.
+
+    NaN where the expert is no better than random: such a task has no scale.
+    """
     shape = (-1,) + (1,) * (np.ndim(returns) - 1)
     random = np.reshape(references["random"], shape)
     expert = np.reshape(references["expert"], shape)
-    return 100 * (np.asarray(returns) - random) / (expert - random)
+    width = np.where(expert > random, expert - random, np.nan)
+    return 100 * (np.asarray(returns) - random) / width
 
 
 def mean_of_measured(values: np.ndarray, axis: int | None = None) -> Any:

@@ -164,7 +164,7 @@ class FamilyResults:
     def anchor(self, name: str, group: str) -> float:
         """Mean return of an anchor over a group, on the scale of the methods."""
         returns = self.scaled(np.asarray(self.references[name], np.float64))
-        return float(returns[self.rows[group]].mean())
+        return float(mean_of_measured(returns[self.rows[group]]))
 
 
 @dataclass(frozen=True)
