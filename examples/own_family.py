@@ -12,15 +12,15 @@ import gymnasium
 import ertrl
 from ertrl.collection.config import CollectConfig
 
-COLLECT = {
-    "hidden": (64, 64),
-    "batch_size": 256,
-    "discount": 0.97,
-    "random_steps": 200,
-    "steps": 3000,
-    "checkpoints": 10,
-    "episodes_per_checkpoint": 4,
-}
+COLLECT = CollectConfig(
+    hidden=(64, 64),
+    batch_size=256,
+    discount=0.97,
+    random_steps=200,
+    steps=3000,
+    checkpoints=10,
+    episodes_per_checkpoint=4,
+)
 
 
 def make(task):
@@ -34,8 +34,7 @@ def family():
     return ertrl.register_family("my-pendulum", make=make, tasks=tasks)
 
 
-def main(out="own-family", collect=None, settings=None):
-    config = CollectConfig(**{**COLLECT, **(collect or {})})
+def main(out="own-family", config=COLLECT, settings=None):
     data = ertrl.collect(family(), Path(out) / "data", config=config)
     run = ertrl.train("focal", data, settings=settings, out=Path(out) / "runs")
     return ertrl.report([run], Path(out) / "report")

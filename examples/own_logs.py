@@ -33,8 +33,8 @@ def main(out="own-logs", settings=None, episodes=10):
         logs.parent.mkdir(parents=True, exist_ok=True)
         write_logs(logs)
     if not folder.exists():
-        torque = {"columns": {"action": "torque"}, "action_low": -2, "action_high": 2}
-        ertrl.import_logs(logs, folder, **torque)
+        torque = {"action": "torque"}
+        ertrl.import_logs(logs, folder, columns=torque, action_low=-2, action_high=2)
     data = ertrl.Dataset(folder)
     runs = [ertrl.train(m, data, settings=settings, out=f"{out}/runs") for m in ("focal", Blind)]
     agents = {run.method.name: ertrl.load_agent(run) for run in runs}

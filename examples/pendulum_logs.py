@@ -7,7 +7,6 @@ import gymnasium
 import numpy as np
 
 TASKS = {f"g{g}-m{m}": (g, m) for g in (2, 6, 10) for m in (0.4, 0.7, 1.0, 1.3)}
-EPISODES = 30
 
 
 def pendulum(task):
@@ -34,21 +33,20 @@ def controller(task, draw):
 
 
 def episode(env, act, seed):
-    """Lists observation, action, reward and next observation of every step."""
-    observation, over, rows = env.reset(seed=seed)[0], False, []
+    """Observation, action, reward and next observation of every step."""
+    rows, over, observation = [], False, env.reset(seed=seed)[0]
     while not over:
-        action = np.asarray(act(observation), np.float32)
-        after, reward, _, over, _ = env.step(action)
-        rows.append((observation, action, float(reward), after))
-        observation = after
+        before, action = observation, np.asarray(act(observation), np.float32)
+        observation, reward, _, over, _ = env.step(action)
+        rows.append((before, action, float(reward), observation))
     return rows
 
 
-def write_logs(path, episodes=EPISODES):
+def write_logs(path="pendulum.csv", episodes=30):
     with open(path, "w", newline="") as file:
         table = csv.writer(file)
-        names = "task episode step obs_0 obs_1 obs_2 torque reward next_obs_0 next_obs_1 next_obs_2"
-        table.writerow(names.split())
+        seen, after = ([f"{name}_{i}" for i in range(3)] for name in ("obs", "next_obs"))
+        table.writerow(["task", "episode", "step", *seen, "torque", "reward", *after])
         for number, task in enumerate(TASKS):
             env, draw = pendulum(task), np.random.default_rng(number)
             for e in range(episodes):
@@ -58,4 +56,4 @@ def write_logs(path, episodes=EPISODES):
 
 
 if __name__ == "__main__":
-    write_logs(sys.argv[1] if len(sys.argv) > 1 else "pendulum.csv")
+    write_logs(*sys.argv[1:2])

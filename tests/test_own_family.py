@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -225,7 +226,5 @@ def test_examples_run(tmp_path, monkeypatch):
     import own_family
 
     tiny = {"updates": 100, "evaluate_every": 100, "learner": {"hidden": [16]}}
-    small = {"hidden": (16,), "steps": 200, "checkpoints": 2, "episodes_per_checkpoint": 1}
-    small |= {"batch_size": 16, "reference_episodes": 1, "random_steps": 20}
-    assert own_family.main(tmp_path, small, tiny).exists()
+    assert own_family.main(tmp_path, replace(SMALL, steps=200), tiny).exists()
     assert len((EXAMPLES / "own_family.py").read_text().splitlines()) < 60

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
 import own_logs  # noqa: E402
+
 from ertrl import store  # noqa: E402
 from ertrl.provenance import provenance  # noqa: E402
 
@@ -22,7 +23,7 @@ KINDS = ("behaviour", "focal", "blind")
 
 
 def main() -> None:
-    seeds = {}
+    origin, seeds = provenance(), {}  # now: files may change while it runs
     for seed in SEEDS:
         begun = time.monotonic()
         returns = own_logs.main(ROOT / "build" / "own-logs", {"seed": seed})
@@ -37,7 +38,7 @@ def main() -> None:
         "kind": "ertrl-own-logs",
         "summary": summary,
         "seeds": {str(seed): found for seed, found in seeds.items()},
-        "provenance": provenance(),
+        "provenance": origin,
     }
     out = ROOT / "results" / "own-logs" / "pendulum.json"
     store.write_json(out, content)
