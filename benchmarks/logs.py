@@ -13,7 +13,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-import own_logs  # noqa: E402
+import own_logs  # noqa: E402  # ty: ignore[import-not-found]
 
 from ertrl import store  # noqa: E402
 from ertrl.provenance import provenance  # noqa: E402

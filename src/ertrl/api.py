@@ -178,7 +178,7 @@ def evaluate(
     step = run.checkpoints.newest() if step is None else step
     if step in run.evaluations.steps():
         known = run.evaluations.read(step)
-        if set(protocols) <= known["protocols"].keys():
+        if "logs" in known or set(protocols) <= known["protocols"].keys():
             return known
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)

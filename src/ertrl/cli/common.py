@@ -74,8 +74,16 @@ def output_dataset(dataset: Any, as_json: bool) -> None:
     output(value, None if as_json else text)
 
 
+ESTIMATED = (
+    "no simulator: estimated from logs (discounted value of the adapted policy, of the same with "
+    "z = 0, and of who logged the data; share of reward and next state that a model cannot explain)"
+)
+
+
 def score_lines(scores: Mapping[str, float]) -> list[str]:
-    return [f"{name:22} {score:6.1f}" for name, score in scores.items()]
+    width = max([22, *map(len, scores)])
+    digits = {name: 3 if "unexplained" in name else 1 for name in scores}
+    return [f"{name:{width}} {score:6.{digits[name]}f}" for name, score in scores.items()]
 
 
 def use_threads(argv: Sequence[str], default: int) -> None:

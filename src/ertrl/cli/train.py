@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal
 
 from tyro.conf import Positional, arg
 
-from ertrl.cli.common import first_word, output, own_part, peek, score_lines
+from ertrl.cli.common import ESTIMATED, first_word, output, own_part, peek, score_lines
 from ertrl.cli.options import Json, Profile, Progress, Variant, parse
 from ertrl.errors import ConfigError
 from ertrl.training.config import L, M, TrainConfig
@@ -147,14 +147,15 @@ def _start(method: str, argv: Sequence[str]) -> None:
 
 
 def _scores(run: Any) -> dict[str, float]:
-    """Of the last evaluation; a dataset of logs has no simulator to measure returns in."""
+    """Of the last evaluation."""
     from ertrl.evaluation import summarise
 
     return summarise(run.evaluations.read()) if run.evaluations.steps() else {}
 
 
 def _title(scores: dict[str, float]) -> str:
-    return "normalised return (random 0, expert 100)" if scores else "trained; no simulator"
+    measured = any(name.startswith("offline/") for name in scores)
+    return "normalised return (random 0, expert 100)" if measured else ESTIMATED
 
 
 def _print(run: Any, as_json: bool) -> None:

@@ -127,7 +127,8 @@ class Dataset:
         if not self.has_simulator:
             raise DataError(
                 f"{self.path} has no simulator: its transitions were imported from logs. Agents "
-                "train on it and adapt to logged contexts, but their returns cannot be measured."
+                "train on it and adapt to logged contexts; how good they are is estimated from "
+                "logs alone (`ertrl evaluate`), and there is nothing to film or to try."
             )
         if self.family not in family_names():
             raise DataError(

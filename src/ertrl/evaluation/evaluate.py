@@ -11,6 +11,7 @@ from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
+from ertrl.evaluation.on_logs import evaluate_on_logs, log_scores
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
 
 EVALUATION_SEED = 20_250
@@ -29,11 +30,14 @@ def evaluate_agent(
 ) -> dict[str, Any]:
     """Run the protocols and the oracle on all tasks of the dataset; the result is plain JSON.
 
-    What a diverged simulation left unmeasured is null.
+    What a diverged simulation left unmeasured is null. Where there is no simulator, the result is
+    what logs alone can tell.
     """
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
+    if not dataset.has_simulator:
+        return evaluate_on_logs(agent, dataset, step=step, run=run)
     family = dataset.make_family()
     config = agent.config.evaluation
     measured = {}
@@ -125,8 +129,10 @@ def missing_repeats(result: dict[str, Any]) -> dict[str, int]:
 def summarise(result: dict[str, Any]) -> dict[str, float]:
     """Mean normalised return per 'protocol/group', over the repeats that were measured.
 
-    A group of which nothing was measured is left out.
+    A group of which nothing was measured is left out. Without a simulator: estimates from logs.
     """
+    if "logs" in result:
+        return log_scores(result)
     place = {task: i for i, task in enumerate(result["tasks"])}
     scores = {}
     for protocol, measured in result["protocols"].items():

@@ -114,7 +114,7 @@ def returns_table(family: FamilyResults) -> ReturnsTable:
             clear = best and sum(won) == len(means) - 1
             cells.append(Cell(mean, len(variant.runs), best, clear))
         rows.append(row_of(variant, cells))
-    for name, label in ANCHORS.items():
+    for name, label in () if family.from_logs else ANCHORS.items():
         values = [family.anchor(name, column.group) for column in columns]
         rows.append(anchor_row(name, label, [Cell(Estimate(value, 0), 0) for value in values]))
     return ReturnsTable(family.label, family.normalised, columns, tuple(rows), comparisons)

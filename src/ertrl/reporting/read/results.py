@@ -98,6 +98,11 @@ class FamilyResults:
     """Whether returns are on the scale from random (0) to expert (100), or as they were earned."""
 
     @property
+    def from_logs(self) -> bool:
+        """Whether there was no simulator: then nothing is a return, all is an estimate."""
+        return not self.references
+
+    @property
     def label(self) -> str:
         return self.family if self.style is None else f"{self.family} (style={self.style:g})"
 

@@ -52,6 +52,8 @@ def caption(table: ReturnsTable) -> str:
 def headline(table: ReturnsTable) -> str:
     """The result in one sentence: the best mean with a given context and with one's own."""
     groups = [column.group for column in table.columns]
+    if not groups:
+        return f"{table.family}: no simulator, so all numbers are estimates from logs"
     group = "test-id" if "test-id" in groups else groups[0]
     where = short_title(group)
     clauses = []
@@ -76,6 +78,8 @@ def _best(table: ReturnsTable, column: Column) -> tuple[str, Estimate] | None:
 
 
 def verdict(table: ReturnsTable) -> str:
+    if not table.columns:
+        return "They say how methods do on what was logged, not what would happen outside of it."
     if len(table.methods) < 2:
         return "There is one method, so there is nothing to compare."
     count = len(table.comparisons)
