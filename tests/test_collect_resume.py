@@ -113,7 +113,7 @@ KILLS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*is not above its random return")  # so short a training
+@pytest.mark.filterwarnings("ignore:.*is not above random actions")  # so short a training
 @pytest.mark.parametrize("family", KILLS)
 def test_killed_and_resumed_is_byte_identical(family, tmp_path, uninterrupted):
     out = tmp_path / "d"

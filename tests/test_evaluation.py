@@ -13,6 +13,7 @@ from ertrl.evaluation import (
     normalise,
     references,
     summarise,
+    warn_of_scale,
 )
 from ertrl.evaluation.protocols import best_checkpoint, steps_of_checkpoint
 from toys import ToyFamily, ToySimulation
@@ -112,11 +113,17 @@ def test_two_evaluations_at_once_lose_nothing(tiny_run, tmp_path, monkeypatch):
     assert set(api.evaluate(copy, ("offline",))["protocols"]) == {"offline", "online"}
 
 
-def test_a_scale_without_extent_is_refused(tiny_dataset, monkeypatch):
+def test_a_task_without_a_scale_is_left_out_by_name(tiny_dataset, monkeypatch):
     data = Dataset(tiny_dataset.path, verify=False)
     monkeypatch.setitem(data.task(12).reference, "expert", -30.0)
-    with pytest.raises(DataError, match="task 12's expert return -30 is not above"):
-        references(data)
+    with pytest.warns(UserWarning, match=r"not above random actions in task 12 \(-30 <= "):
+        warn_of_scale(data)
+    scaled = normalise(np.zeros(len(data.tasks)), references(data))
+    assert np.flatnonzero(np.isnan(scaled)).tolist() == [12]
+    for task in data.tasks.values():
+        monkeypatch.setitem(task.reference, "expert", -1e9)
+    with pytest.raises(DataError, match="in no task is the expert's return above"):
+        warn_of_scale(data)
 
 
 def test_unknown_protocol(tiny_run, tiny_dataset):

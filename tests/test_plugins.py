@@ -7,7 +7,7 @@ import pytest
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError, PluginError
 from ertrl.methods import get_method
-from ertrl.plugins import choose, parts
+from ertrl.plugins import choose, installed
 from ertrl.profiles import collect_config
 
 METHOD = """
@@ -33,7 +33,7 @@ FAMILIES = (Elsewhere,)
 def install(tmp_path, monkeypatch):
     """Put a distribution with one plug-in on the path; nothing of it outlives the test."""
 
-    def installed(group, source):
+    def put(group, source):
         (tmp_path / "their_plugin.py").write_text(source)
         facts = tmp_path / "their_plugin-1.0.dist-info"
         facts.mkdir()
@@ -41,10 +41,10 @@ def install(tmp_path, monkeypatch):
         (facts / "entry_points.txt").write_text(f"[{group}]\ntheirs = their_plugin\n")
         monkeypatch.syspath_prepend(tmp_path)
 
-    parts.cache_clear()
-    yield installed
+    installed.cache_clear()
+    yield put
     sys.modules.pop("their_plugin", None)
-    parts.cache_clear()
+    installed.cache_clear()
 
 
 def test_a_method_of_another_distribution_is_found(install):
@@ -87,7 +87,7 @@ def find(tmp_path, monkeypatch):
     def found(**sources):
         for name, source in {"__init__": "", **sources}.items():
             (tmp_path / "rooms" / f"{name}.py").write_text(source)
-        return parts("rooms", "METHOD", ("name", "summary"))
+        return installed("rooms", "METHOD", ("name", "summary"))
 
     yield found
     for name in [name for name in sys.modules if name.split(".")[0] == "rooms"]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         train,
         verify,
     )
-    from ertrl.data import Dataset
-    from ertrl.envs import make_family
+    from ertrl.data import Dataset, import_logs
+    from ertrl.envs import make_family, register_family
     from ertrl.evaluation import AdaptedAgent, Agent, Evaluation
     from ertrl.launch.demo import demo
     from ertrl.reporting import report
@@ -46,9 +46,11 @@ __all__ = [
     "envs",
     "evaluate",
     "export",
+    "import_logs",
     "load_agent",
     "make_family",
     "probe",
+    "register_family",
     "render",
     "report",
     "resume",
@@ -62,7 +64,9 @@ _HOMES = {
     "Agent": "ertrl.evaluation",
     "Evaluation": "ertrl.evaluation",
     "Dataset": "ertrl.data",
+    "import_logs": "ertrl.data",
     "make_family": "ertrl.envs",
+    "register_family": "ertrl.envs",
     "Run": "ertrl.training",
     "report": "ertrl.reporting",
     "demo": "ertrl.launch.demo",

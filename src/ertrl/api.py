@@ -2,7 +2,9 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +17,19 @@ from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.envs import Family, group_title, make_family
+from ertrl.envs.families import own_family
 from ertrl.errors import ConfigError, DataError
-from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent
-from ertrl.evaluation import references as check_references
+from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent, warn_of_scale
 from ertrl.evaluation.evaluate import EVALUATION_SEED
-from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
+from ertrl.learners import Learner, own_learner
+from ertrl.methods import Method, own_method
+from ertrl.profiles import (
+    DEFAULT_VARIANT,
+    collect_config,
+    default_profile,
+    family_options,
+    train_config,
+)
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def collect(
-    family: str,
+    family: str | Family | type[Family],
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
@@ -44,6 +54,7 @@ def collect(
 ) -> Dataset:
     """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
 
+    The family is a name, or a class or object of one's own, for example of `register_family`.
     Settings come from the profile and its variant unless `config` gives them all; `options` choose
     a variant of the family and win over the profile's. `references` is a dataset of the same tasks
     whose expert returns are to be the upper end of this one's scale, too. A collection with the
@@ -58,14 +69,14 @@ def collect(
         return _collected(path, made, config, scale)
     dataset = collect_dataset(made, config, path, progress, scale)
     try:
-        check_references(dataset)
+        warn_of_scale(dataset)
     except DataError as problem:
         warnings.warn(str(problem), stacklevel=2)
     return dataset
 
 
 def estimate_collection(
-    family: str,
+    family: str | Family | type[Family],
     out: str | Path | None = None,
     *,
     profile: str = "laptop",
@@ -78,12 +89,12 @@ def estimate_collection(
 
 
 def train(
-    method: str,
+    method: str | Method | type[Method],
     data: str | Path | Dataset,
     *,
-    profile: str = "laptop",
+    profile: str | None = None,
     variant: str = DEFAULT_VARIANT,
-    learner: str | None = None,
+    learner: str | Learner | type[Learner] | None = None,
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path = "runs",
@@ -92,14 +103,20 @@ def train(
 ) -> Run:
     """Meta-train on a dataset; a run of the same configuration is resumed.
 
+    Method and learner are names, or classes or objects of one's own; an object keeps its settings.
     `settings` overrides parts of the profile, as nested dictionaries:
     `{"updates": 2000, "method": {"mi_weight": 0.25}}`. The seed is 0 unless given. `sinks` get the
-    metrics, too: "tensorboard", "wandb".
+    metrics, too: "tensorboard", "wandb". The profile is laptop, or logs if there is no simulator.
     """
     dataset = Dataset.of(data)
-    config = train_config(
-        profile, dataset.family, method, learner, variant, has_simulator=dataset.has_simulator
-    )
+    profile = profile or default_profile(dataset)
+    named = method if isinstance(method, str) else own_method(method).name
+    by = learner if isinstance(learner, (str, NoneType)) else own_learner(learner).name
+    config = train_config(profile, dataset.family, named, by, variant, dataset=dataset)
+    if isinstance(method, Method):
+        config = replace(config, method=method)
+    if isinstance(learner, Learner):
+        config = replace(config, learner=learner)
     chosen = dict(settings or {})
     if seed is not None and chosen.setdefault("seed", seed) != seed:
         raise ConfigError(f"seed is {seed} and settings say {chosen['seed']}; give one of them")
@@ -167,7 +184,7 @@ def evaluate(
     step = run.checkpoints.newest() if step is None else step
     if step in run.evaluations.steps():
         known = run.evaluations.read(step)
-        if set(protocols) <= known["protocols"].keys():
+        if "logs" in known or set(protocols) <= known["protocols"].keys():
             return Evaluation(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
@@ -294,7 +311,7 @@ def verify(path: str | Path) -> dict[str, Any]:
 
 
 def _plan(
-    family: str,
+    family: str | Family | type[Family],
     out: str | Path | None,
     profile: str,
     variant: str,
@@ -302,6 +319,8 @@ def _plan(
     options: Mapping[str, Any] | None,
 ) -> tuple[Family, CollectConfig, Path]:
     """What is collected, how, and where to."""
+    if not isinstance(family, str):
+        family = own_family(family).name
     made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
     path = Path("data") / family if out is None else Path(out)
     return made, config or collect_config(profile, family, variant), path

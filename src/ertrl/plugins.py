@@ -1,22 +1,110 @@
-"""Find the parts of the program, and the packages that only some of its commands need."""
+"""Find the parts of the program, and the packages that only some of its commands need.
+
+A part (a method, learner or family) is found by its place in a package of ours, as an installed
+entry point, or because a script registered it. `--plugin FILE.py`, which any command takes, runs
+such a script first.
+"""
 
 import importlib
+import importlib.machinery
+import os
 import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from ertrl.errors import ConfigError, MissingExtra, PluginError, unknown
 
 P = TypeVar("P")
+ATTRIBUTES = ("METHOD", "LEARNER", "FAMILIES")
+"""Where a file of parts holds them."""
+OWN = "ERTRL_PLUGINS"
+"""Environment variable: FILE.py or FILE.py:NAME with parts of one's own, one per line. Processes
+that this one starts see it, too."""
+FILE_PREFIX = "ertrl_plugin_"
+"""Before the module name of such a file."""
+
+_registered: dict[str, dict[str, Any]] = {}
+"""Package -> name -> a part that a script gave us."""
+_loaded: dict[str, list[Any]] = {}
+"""FILE.py:NAME -> what it gave us."""
+
+
+def parts(package: str, attribute: str, needed: tuple[str, ...], kind: type) -> dict[str, Any]:
+    """All parts of a kind by name: those that are installed, then those of scripts."""
+    known = installed(package, attribute, needed)
+    for told in filter(None, os.environ.get(OWN, "").split("\n")):
+        for part in load(told):
+            if isinstance(part, kind) or (isinstance(part, type) and issubclass(part, kind)):
+                register(package, part, known)
+    return known | _registered.get(package, {})
+
+
+def register(package: str, part: Any, known: Mapping[str, Any]) -> None:
+    """Make a part known in this process; one of the same name that a script gave is replaced."""
+    missing = [n for n in ("name", "summary") if not getattr(part, n, "")]
+    missing += sorted(getattr(part, "__abstractmethods__", ()))
+    if missing:
+        raise PluginError(f"{part!r} has no {', '.join(missing)}")
+    own = _registered.setdefault(package, {})
+    if known.get(part.name, part) is not part and part.name not in own:
+        raise PluginError(f"'{part.name}' is the name of a part that is there; choose another one")
+    own[part.name] = part
+
+
+def use(told: str) -> list[Any]:
+    """Take parts from FILE.py or FILE.py:NAME, in this process and in those it starts."""
+    path, _, name = told.partition(".py")
+    told = os.path.abspath(f"{path}.py") + name
+    named = [other for other in os.environ.get(OWN, "").split("\n") if other]
+    if told not in named:
+        os.environ[OWN] = "\n".join([*named, told])
+    return load(told)
+
+
+def names_file(word: str) -> bool:
+    """Whether a word names a part as FILE.py or FILE.py:NAME."""
+    return word.endswith(".py") or ".py:" in word
+
+
+def load(told: str) -> list[Any]:
+    """Run FILE.py once; what it gives is NAME (called, if a function) or its parts."""
+    if told in _loaded:
+        return _loaded[told]
+    path, _, name = told.rpartition(":") if ".py:" in told else (told, "", "")
+    if not os.path.isfile(path):
+        raise PluginError(f"there is no file {path} to load parts from")
+    _loaded[told] = []  # what it registers by itself may ask for parts in turn
+    try:
+        module = _load(path, partial(_run, path))
+        if name and not hasattr(module, name):
+            raise PluginError(f"{path} has no {name}")
+        found = [getattr(module, n, ()) for n in ([name] if name else ATTRIBUTES)]
+        for held in found:
+            made = _load(path, held) if isinstance(held, FunctionType) else held
+            _loaded[told] += made if isinstance(made, (list, tuple)) else [made]
+    except BaseException:
+        del _loaded[told]
+        raise
+    return _loaded[told]
+
+
+def _run(path: str) -> ModuleType:
+    name = FILE_PREFIX + os.path.splitext(os.path.basename(path))[0]
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    module = ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module  # dataclasses look their module up
+    loader.exec_module(module)
+    return module
 
 
 @cache
-def parts(package: str, attribute: str, needed: tuple[str, ...]) -> dict[str, Any]:
+def installed(package: str, attribute: str, needed: tuple[str, ...]) -> dict[str, Any]:
     """What the modules of a package hold under this attribute (one class or several), by name.
 
     In order of file name. Modules of other installed distributions follow that name the package as

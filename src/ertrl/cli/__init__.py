@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ertrl import __version__
-from ertrl.cli.common import command_list, use_huge_pages, use_threads
+from ertrl.cli.common import command_list, use_huge_pages, use_plugins, use_threads
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
 
 
@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in COMMANDS:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)
+        words = use_plugins(words)
         import_module(f"ertrl.cli.{name}").run(words)
         return 0
     except Interrupted as stop:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from tyro.conf import UseAppendAction, arg
 
-from ertrl.cli.common import first_word, output, output_dataset, peek
+from ertrl.cli.common import first_word, output, output_dataset, own_part, peek
 from ertrl.cli.options import Json, Profile, Progress, Variant, parse
 from ertrl.collection.config import CollectConfig
 from ertrl.errors import ConfigError
@@ -49,6 +49,7 @@ def run(argv: Sequence[str]) -> None:
     from ertrl.envs import make_family
     from ertrl.profiles import collect_config
 
+    family = own_part(family)
     known = make_family(family).options
     profile, variant = peek(argv, "--profile", "laptop"), peek(argv, "--variant", "paper")
     default = Collect(collect_config(profile, family, variant), profile, variant)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ertrl.errors import ConfigError
+from ertrl.plugins import names_file, use
 
 
 def peek(argv: Sequence[str], option: str, default: str) -> str:
@@ -22,6 +23,30 @@ def peek(argv: Sequence[str], option: str, default: str) -> str:
 def first_word(argv: Sequence[str]) -> str | None:
     """The name that comes before all options, if there is one."""
     return argv[0] if argv and not argv[0].startswith("-") else None
+
+
+def use_plugins(words: Sequence[str]) -> list[str]:
+    """Load the files that `--plugin` names; returns the other words."""
+    left, rest = [], list(words)
+    while rest:
+        name, equals, value = (word := rest.pop(0)).partition("=")
+        if name != "--plugin":
+            left.append(word)
+            continue
+        if not equals and not rest:
+            raise ConfigError("--plugin takes FILE.py or FILE.py:NAME")
+        use(value if equals else rest.pop(0))
+    return left
+
+
+def own_part(word: str) -> str:
+    """The name of a part; FILE.py:NAME is loaded first."""
+    if not names_file(word):
+        return word
+    found = use(word)
+    if len(found) != 1 or not hasattr(found[0], "name"):
+        raise ConfigError(f"{word} gives {len(found)} parts; name one, as FILE.py:NAME")
+    return found[0].name
 
 
 def command_list(summaries: Mapping[str, str]) -> str:
@@ -49,8 +74,16 @@ def output_dataset(dataset: Any, as_json: bool) -> None:
     output(value, None if as_json else text)
 
 
+ESTIMATED = (
+    "no simulator: estimated from logs (discounted value of the adapted policy, of the same with "
+    "z = 0, and of who logged the data; share of reward and next state that a model cannot explain)"
+)
+
+
 def score_lines(scores: Mapping[str, float]) -> list[str]:
-    return [f"{name:22} {score:6.1f}" for name, score in scores.items()]
+    width = max([22, *map(len, scores)])
+    digits = {name: 3 if "unexplained" in name else 1 for name in scores}
+    return [f"{name:{width}} {score:6.{digits[name]}f}" for name, score in scores.items()]
 
 
 def use_threads(argv: Sequence[str], default: int) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tyro.conf import Positional
+
 from ertrl.cli.common import command_list, first_word, output, output_dataset
 from ertrl.cli.options import DatasetFolder, Json, Progress, command
 from ertrl.errors import ConfigError, unknown
@@ -89,30 +91,73 @@ def export(
 
 @command("data import")
 def import_(
+    source: Positional[tuple[str, ...]],
+    /,
     *,
-    minari: tuple[str, ...],
     out: Path,
-    groups: tuple[str, ...] = (),
+    columns: tuple[str, ...] = (),
+    parameters: tuple[str, ...] = (),
+    held_out: tuple[str, ...] = (),
+    held_out_share: float | None = None,
+    ood: tuple[str, ...] = (),
+    action_low: tuple[float, ...] = (),
+    action_high: tuple[float, ...] = (),
+    longest: int = 1000,
     name: str = "",
-    action_limit: float | None = None,
     progress: Progress = "auto",
     json: Json = False,
 ) -> None:
-    """Make one dataset of several Minari datasets, each of them a task.
+    """Make a dataset of your own logs: a row is one step of one task. No simulator is needed.
 
     Args:
-        minari: Ids of Minari datasets on this machine; a namespace stands for all datasets in it.
+        source: A .csv, .parquet or .npz file, a folder with one such file per task, or minari:ID
+            (several may be given; a namespace stands for all in it), where each ID is a task.
         out: Dataset folder to make.
-        groups: One group per dataset (train, test-id, test-ood) or one for all; train if not given.
-        name: What to call a family that ertrl did not make; the folder's name if not given.
-        action_limit: Largest action, where the action space has no bounds.
+        columns: What your columns are called, as ROLE=NAME or ROLE=NAME,NAME,...; roles are task,
+            episode, step, observation, action, reward, next_observation, terminated, truncated,
+            policy. A vector may be columns NAME_0, NAME_1, ...
+        parameters: Columns with known numbers of a task, for probes and figures.
+        held_out: Names of tasks that the agent does not train on.
+        held_out_share: Or their share; 0.2 if nothing is said.
+        ood: Names of tasks out of distribution.
+        action_low: Lowest action, one number or one per dimension; the data's if not given.
+        action_high: Highest action.
+        longest: Longer episodes are cut into pieces of so many steps.
+        name: What to call the tasks together; the folder's name if not given.
     """
-    from ertrl.data import import_minari
+    from ertrl.data import import_logs
 
-    dataset = import_minari(
-        minari, out, groups=groups, label=name, action_limit=action_limit, progress=progress
+    if held_out and held_out_share is not None:
+        raise ConfigError("give --held-out or --held-out-share, not both")
+    dataset = import_logs(
+        source[0] if len(source) == 1 else source,
+        out,
+        columns=_column_names(columns),
+        parameters=parameters,
+        held_out=held_out or held_out_share,
+        ood=ood,
+        action_low=action_low or None,
+        action_high=action_high or None,
+        longest=longest,
+        name=name,
+        progress=progress,
     )
     output_dataset(dataset, json)
+    if not json:
+        groups = ", ".join(f"{len(tasks)} {name}" for name, tasks in dataset.groups.items())
+        for note in (f"tasks: {groups}", *dataset.manifest["imported"].get("notes", ())):
+            print(f"  {note}")
+
+
+def _column_names(words: Sequence[str]) -> dict[str, Any]:
+    """ROLE=NAME or ROLE=NAME,NAME as what `import_logs` takes."""
+    named = {}
+    for word in words:
+        role, equals, names = word.partition("=")
+        if not equals or not names:
+            raise ConfigError(f"--columns takes ROLE=NAME, for example reward=r; got '{word}'")
+        named[role] = names.split(",") if "," in names else names
+    return named
 
 
 @command("data push")
@@ -149,7 +194,7 @@ COMMANDS = {
     "info": (info, "tasks, returns, references, versions and checksums of a dataset"),
     "card": (card, "write its README.md and learning-curve.png again"),
     "export": (export, "write its tasks as Minari datasets"),
-    "import": (import_, "make a dataset of Minari datasets, one per task"),
+    "import": (import_, "make a dataset of your own logs: CSV, Parquet, NPZ, Minari"),
     "push": (push, "upload it to the Hugging Face Hub"),
     "pull": (pull, "download one from the Hugging Face Hub and check it"),
 }

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from ertrl.cli.common import output, score_lines
+from ertrl.cli.common import ESTIMATED, output, score_lines
 from ertrl.cli.options import Json, MovedData, Runs, command
 from ertrl.errors import ConfigError
 
@@ -50,6 +50,7 @@ def run(
         result = api.evaluate(run, chosen, data=data, step=step)
         values.append({**result, "scores": result.scores})
         lines = [f"{run.path}:"] if len(opened) > 1 else []
+        lines += [f"{ESTIMATED}:"] if "logs" in result else []
         lines += score_lines(values[-1]["scores"])
         for name, count in missing_repeats(result).items():
             lines.append(f"{name}: {count} repeats are missing, their simulation diverged")

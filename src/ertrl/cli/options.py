@@ -14,7 +14,10 @@ Runs = Annotated[
 ]
 DatasetFolder = Annotated[Positional[Path], arg(help="Dataset folder.")]
 MovedData = Annotated[Path | None, arg(help="Dataset folder, if it has moved since training.")]
-Profile = Annotated[str, arg(help="Where the defaults below come from: laptop or paper.")]
+Profile = Annotated[
+    str,
+    arg(help="Where the defaults below come from: laptop, paper, logs."),
+]
 Variant = Annotated[
     str, arg(help="The paper's text, or what the released code does where that differs: released.")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal
 
 from tyro.conf import Positional, arg
 
-from ertrl.cli.common import first_word, output, peek, score_lines
+from ertrl.cli.common import ESTIMATED, first_word, output, own_part, peek, score_lines
 from ertrl.cli.options import Json, Profile, Progress, Variant, parse
 from ertrl.errors import ConfigError
 from ertrl.training.config import L, M, TrainConfig
@@ -93,8 +93,9 @@ def _start(method: str, argv: Sequence[str]) -> None:
     from ertrl.data import Dataset
     from ertrl.launch import parse_seeds, train_seeds
     from ertrl.methods import get_method, methods
-    from ertrl.profiles import train_config
+    from ertrl.profiles import default_profile, train_config
 
+    method = own_part(method)
     if method not in methods() and (Path(method).exists() or Path(method).name != method):
         raise ConfigError(f"{method} is neither a method nor a run: it has no config.json")
     get_method(method)  # a wrong name is the first thing to hear of
@@ -105,14 +106,15 @@ def _start(method: str, argv: Sequence[str]) -> None:
     family = dataset.family if dataset else peek(argv, "--family", "point-robot")
     if peek(argv, "--family", family) != family:
         raise ConfigError(f"{data} holds {family}; --family is for --help without --data")
-    profile, variant = peek(argv, "--profile", "laptop"), peek(argv, "--variant", "paper")
+    profile = peek(argv, "--profile", default_profile(dataset))
+    variant = peek(argv, "--variant", "paper")
     config = train_config(
         profile,
         family,
         method,
         peek(argv, "--use-learner", "") or None,
         variant,
-        has_simulator=dataset is None or dataset.has_simulator,
+        dataset=dataset,
     )
     learner = config.learner.name
     default = Start(
@@ -145,14 +147,15 @@ def _start(method: str, argv: Sequence[str]) -> None:
 
 
 def _scores(run: Any) -> dict[str, float]:
-    """Of the last evaluation; a dataset of logs has no simulator to measure returns in."""
+    """Of the last evaluation."""
     from ertrl.evaluation import summarise
 
     return summarise(run.evaluations.read()) if run.evaluations.steps() else {}
 
 
 def _title(scores: dict[str, float]) -> str:
-    return "normalised return (random 0, expert 100)" if scores else "trained; no simulator"
+    measured = any(name.startswith("offline/") for name in scores)
+    return "normalised return (random 0, expert 100)" if measured else ESTIMATED
 
 
 def _print(run: Any, as_json: bool) -> None:

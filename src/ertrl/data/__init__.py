@@ -4,6 +4,7 @@ from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset, TaskData
 from ertrl.data.hub import pull, push
 from ertrl.data.info import describe
+from ertrl.data.logs import import_logs
 from ertrl.data.minari_export import export_minari
 from ertrl.data.minari_import import import_minari
 from ertrl.data.sampler import Sampler
@@ -18,6 +19,7 @@ __all__ = [
     "TaskRecord",
     "describe",
     "export_minari",
+    "import_logs",
     "import_minari",
     "pull",
     "push",

@@ -9,7 +9,7 @@ import numpy as np
 from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
-from ertrl.envs import Family, make_family
+from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.text import Described, readable_groups
 from ertrl.types import Dims, Transitions
@@ -150,7 +150,13 @@ class Dataset(Described):
         if not self.has_simulator:
             raise DataError(
                 f"{self.path} has no simulator: its transitions were imported from logs. Agents "
-                "train on it and adapt to logged contexts, but their returns cannot be measured."
+                "train on it and adapt to logged contexts; how good they are is estimated from "
+                "logs alone (`ertrl evaluate`), and there is nothing to film or to try."
+            )
+        if self.family not in family_names():
+            raise DataError(
+                f"{self.path} holds {self.family}, a family that this process does not know. "
+                "Register it first, or name its file: --plugin FILE.py"
             )
         return make_family(self.family, **self.family_options)
 

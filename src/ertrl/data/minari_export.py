@@ -24,6 +24,8 @@ OURS = "ertrl"
 """Key of our own part of a Minari dataset's metadata."""
 SHARED = ("family", "family_options", "parameter_names", "horizon", "simulator")
 """What tasks have in common, in the manifest's words."""
+UNITS = ("action_low", "action_high")
+"""The same, where the manifest has them."""
 
 
 def minari_library() -> Any:
@@ -96,7 +98,8 @@ def _env_spec(dataset: Dataset, task: int) -> Any:
 
 def _about(dataset: Dataset, data: TaskData) -> dict[str, Any]:
     entry = next(e for e in dataset.manifest["tasks"] if e["task"] == data.task)
-    shared = {name: dataset.manifest[name] for name in (*SHARED, "collector", "provenance")}
+    told = [*SHARED, "collector", "provenance", *(u for u in UNITS if u in dataset.manifest)]
+    shared = {name: dataset.manifest[name] for name in told}
     return {
         "dataset": shared | {"content": dataset.fingerprint},
         "task": {k: entry[k] for k in ("task", "group", "parameters", "reference", "episodes")},

@@ -13,12 +13,15 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.minari_export import OURS, SHARED, minari_library
+from ertrl.data.minari_export import OURS, SHARED, UNITS, minari_library
+from ertrl.data.scaling import ActionRange
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
-from ertrl.envs import GROUP_TITLES
 from ertrl.envs.rollout import blank_episodes
+from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.progress import Meter, ProgressStyle
+
+Limit = float | Sequence[float] | None
 
 
 class Source(NamedTuple):
@@ -36,34 +39,39 @@ def import_minari(
     names: Sequence[str],
     out: str | Path,
     *,
-    groups: Sequence[str] = (),
+    held_out: float | Sequence[str] | None = None,
+    ood: Sequence[str] = (),
     label: str = "",
-    action_limit: float | None = None,
+    bounds: tuple[Limit, Limit] = (None, None),
     progress: ProgressStyle = "auto",
 ) -> Dataset:
     """Make one dataset of several Minari datasets, each of them a task.
 
-    A name is a Minari id or a namespace, which stands for all in it. `groups` gives one group per
-    dataset or one for all. Actions are scaled from the bounds of their space to [-1, 1];
-    `action_limit` L says that an unbounded space means [-L, L]. What `export_minari` wrote comes
-    back as it was; everything else has no simulator and goes by the name `label`.
+    A name is a Minari id or a namespace, which stands for all in it. `held_out` is a share of the
+    tasks or their ids, `ood` are ids of tasks out of distribution. Actions are scaled from the
+    bounds of their space to [-1, 1], or from `bounds`, lowest and highest, where the space has
+    none. What `export_minari` wrote comes back as it was; everything else has no simulator and
+    goes by the name `label`.
     """
     out = Path(out)
     sources = [_open(identity) for identity in _expand(names)]
-    bounds = _common_bounds(sources, action_limit)
-    chosen = _groups(groups, [source.identity for source in sources])
-    shared, tasks = _restore(sources) or _adopt(sources, label or out.name)
+    span = _common_bounds(sources, bounds)
+    shared, tasks = _restore(sources) or _adopt(sources, label or out.name, span)
+    chosen = {}
+    if held_out is not None or ood:
+        identities = [source.identity for source, _ in tasks.values()]
+        chosen = split_tasks(identities, 0.0 if held_out is None else held_out, ood)
     first = sources[0].minari
     about = Description(
         observation_dim=first.observation_space.shape[0],
         action_dim=first.action_space.shape[0],
-        **{name: shared[name] for name in SHARED},
+        **{name: shared[name] for name in (*SHARED, *UNITS) if name in shared},
     )
     writer = DatasetWriter(out, about, {t: len(source.lengths) for t, (source, _) in tasks.items()})
     try:
         with Meter(f"import {about.family}", len(tasks), style=progress) as meter:
             for done, (task, (source, _)) in enumerate(tasks.items(), start=1):
-                _fill(writer, task, source, about, bounds)
+                _fill(writer, task, source, about, span)
                 meter.update(done, source.identity)
         records = {
             task: record._replace(group=chosen.get(source.identity, record.group))
@@ -72,8 +80,6 @@ def import_minari(
         imported = {
             "format": "minari",
             "datasets": [source.identity for source, _ in tasks.values()],
-            "action_low": bounds[0].tolist(),
-            "action_high": bounds[1].tolist(),
         }
         if "provenance" in shared:
             imported["provenance"] = shared["provenance"]
@@ -137,10 +143,8 @@ def _open(identity: str) -> Source:
     return source
 
 
-def _common_bounds(sources: list[Source], action_limit: float | None) -> np.ndarray:
+def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionRange:
     """Lowest and highest action: tasks of one agent must agree on sizes and bounds."""
-    if action_limit is not None and not 0 < action_limit < np.inf:
-        raise ConfigError(f"the action limit must be a number above 0, got {action_limit}")
     first = sources[0]
     seen, done = first.minari.observation_space, first.minari.action_space
     for source in sources[1:]:
@@ -154,15 +158,16 @@ def _common_bounds(sources: list[Source], action_limit: float | None) -> np.ndar
             )
     bounds = np.stack([done.low, done.high]).astype(np.float64)
     if not np.isfinite(bounds).all():
-        if action_limit is None:
+        if given[0] is None or given[1] is None:
             raise DataError(
                 f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
-                "[-1, 1]; give the largest action with --action-limit"
+                "[-1, 1]; give the lowest and the highest with --action-low and --action-high"
             )
-        bounds = np.clip(bounds, -action_limit, action_limit)
+        own = np.stack([np.broadcast_to(np.asarray(limit, float), done.shape) for limit in given])
+        bounds = np.where(np.isfinite(bounds), bounds, own)
     if not (bounds[0] < bounds[1]).all():
         raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")
-    return bounds
+    return ActionRange(*bounds)
 
 
 Tasks = dict[int, tuple[Source, TaskRecord]]
@@ -184,7 +189,7 @@ def _restore(sources: list[Source]) -> tuple[dict[str, Any], Tasks] | None:
     return written[0]["dataset"], dict(sorted(tasks.items()))
 
 
-def _adopt(sources: list[Source], label: str) -> tuple[dict[str, Any], Tasks]:
+def _adopt(sources: list[Source], label: str, bounds: ActionRange) -> tuple[dict[str, Any], Tasks]:
     """Logs from elsewhere: tasks numbered as they were named, nothing known of their parameters."""
     shared = {
         "family": label,
@@ -193,29 +198,16 @@ def _adopt(sources: list[Source], label: str) -> tuple[dict[str, Any], Tasks]:
         "horizon": max(max(source.lengths) for source in sources),
         "simulator": False,
         "collector": {"name": "minari", "config": {}, "curve": []},
+        "action_low": bounds.low.tolist(),
+        "action_high": bounds.high.tolist(),
     }
     return shared, {
         task: (source, TaskRecord("train", (), {})) for task, source in enumerate(sources)
     }
 
 
-def _groups(given: Sequence[str], identities: list[str]) -> dict[str, str]:
-    """Minari id -> group, as the user named them; empty if they did not."""
-    for name in given:
-        if name not in GROUP_TITLES:
-            raise ConfigError(unknown("group", name, GROUP_TITLES))
-    if len(given) == 1:
-        return dict.fromkeys(identities, given[0])
-    if given and len(given) != len(identities):
-        raise ConfigError(
-            f"{len(given)} groups for {len(identities)} Minari datasets ({', '.join(identities)}): "
-            "give one group per dataset in this order, or one for all"
-        )
-    return dict(zip(identities, given, strict=True)) if given else {}
-
-
 def _fill(
-    writer: DatasetWriter, task: int, source: Source, about: Description, bounds: np.ndarray
+    writer: DatasetWriter, task: int, source: Source, about: Description, bounds: ActionRange
 ) -> None:
     """Copy one Minari dataset, an episode at a time."""
     stored = source.minari.storage.get_episodes(range(len(source.lengths)))
@@ -248,7 +240,7 @@ def _fill(
         writer.add(task, one, source.checkpoints[number])
 
 
-def _scaled(actions: np.ndarray, bounds: np.ndarray, where: str) -> np.ndarray:
+def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:
     """Actions in [-1, 1]; those whose bounds these are stay the same bit for bit."""
     low, high = bounds
     slack = 1e-5 * (high - low)  # rounding of whoever recorded them
@@ -257,6 +249,4 @@ def _scaled(actions: np.ndarray, bounds: np.ndarray, where: str) -> np.ndarray:
             f"{where}: an action lies outside of the action space, {low.tolist()} to "
             f"{high.tolist()}; the data and its description do not fit together"
         )
-    if (low != -1).any() or (high != 1).any():
-        actions = 2 * (actions.astype(np.float64) - low) / (high - low) - 1
-    return np.clip(actions, -1, 1)
+    return np.clip(bounds.inward(actions), -1, 1)

@@ -42,6 +42,9 @@ class Description:
     action_dim: int
     simulator: bool = True
     """Whether `make_family` can make the family again."""
+    action_low: list[float] | None = None
+    """What stored actions of -1 stand for; not in the manifest where that is -1."""
+    action_high: list[float] | None = None
 
     @classmethod
     def of(cls, family: Family) -> "Description":
@@ -53,6 +56,8 @@ class Description:
             horizon=family.horizon,
             observation_dim=family.observation_dim,
             action_dim=family.action_dim,
+            action_low=family.action_low,
+            action_high=family.action_high,
         )
 
 
@@ -175,7 +180,7 @@ class DatasetWriter:
         manifest = {
             "kind": layout.KIND,
             "format": layout.FORMAT,
-            **asdict(self._about),
+            **{k: v for k, v in asdict(self._about).items() if v is not None},
             "tasks": tasks,
             "collector": collector,
             **({"imported": imported} if imported else {}),

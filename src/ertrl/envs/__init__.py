@@ -3,6 +3,7 @@
 from ertrl.envs.families import family_names, make_family
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
+from ertrl.envs.own import register_family
 from ertrl.envs.rollout import Watch, anchor_returns, mean_returns, rollout
 from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split, group_title
 
@@ -22,5 +23,6 @@ __all__ = [
     "group_title",
     "make_family",
     "mean_returns",
+    "register_family",
     "rollout",
 ]

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ertrl.envs.symmetry import Symmetry
-from ertrl.envs.tasks import GROUP_TITLES, GROUPS, PAPER_SPLIT, Split
+from ertrl.envs.tasks import GROUP_TITLES, PAPER_SPLIT, Split
 from ertrl.errors import ConfigError, unknown
 from ertrl.text import Described, readable_groups
 
@@ -90,15 +90,18 @@ class Family(Described, ABC):
     """What differs between tasks. Where it is the dynamics, a context must show next states."""
     symmetry: Symmetry | None = None
     """How behaviour policies, which know their task, are shown it so that tasks look alike."""
+    action_low: list[float] | None = None
+    """Which action of one's own -1 stands for, where that is not -1."""
+    action_high: list[float] | None = None
     choices: ClassVar[dict[str, tuple[Option, ...]]] = {}
     options: dict[str, Option]
 
     def __init__(self, **options: Option):
         """Unknown options and values are errors."""
-        if not set(GROUPS) <= self.split.keys() <= GROUP_TITLES.keys():
+        if not {"train"} <= self.split.keys() <= GROUP_TITLES.keys():
             raise ConfigError(
-                f"{self.name}: split needs the groups {', '.join(GROUPS)} and may have "
-                f"test-extreme, got {self.split!r}"
+                f"{self.name}: a split has the group train and may have "
+                f"{', '.join(list(GROUP_TITLES)[1:])}, got {list(self.split)}"
             )
         for option, value in options.items():
             if option not in self.choices:

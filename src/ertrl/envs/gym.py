@@ -20,7 +20,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ertrl.envs.families import family_names, make_family
+from ertrl.envs.families import installed_families, make_family
 from ertrl.envs.family import Family, Option, Task
 from ertrl.envs.physics import MujocoSimulation
 from ertrl.errors import ConfigError
@@ -42,7 +42,7 @@ def _spaces(family: Family) -> tuple[Box, Box]:
     )
 
 
-def _family(family: str | Family, options: dict[str, Option]) -> Family:
+def _made(family: str | Family, options: dict[str, Option]) -> Family:
     if isinstance(family, str):
         return make_family(family, **options)
     if options:
@@ -73,7 +73,7 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
         The render mode "rgb_array" is for MuJoCo families and needs EGL or OSMesa.
         """
-        self.family = _family(family, options)
+        self.family = _made(family, options)
         self.parameters = self.family.task_parameters(task)
         self.observation_space, self.action_space = _spaces(self.family)
         self.render_mode = render_mode
@@ -140,7 +140,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         **options: Option,
     ):
         """All rows get `task`, or row i gets `tasks[i]`."""
-        self.family = _family(family, options)
+        self.family = _made(family, options)
         if tasks is None:
             tasks = [task] * (1 if num_envs is None else num_envs)
         elif num_envs not in (None, len(tasks)):
@@ -214,11 +214,17 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return {"parameters": self.parameters.copy(), "_parameters": everywhere}
 
 
-for _name in family_names():
+def register_env(family: Family) -> None:
+    """Let `gymnasium.make` know the tasks of a family."""
+    gymnasium.registry.pop(env_id(family.name), None)  # a script that runs again, in a notebook
     gymnasium.register(
-        env_id(_name),
+        env_id(family.name),
         entry_point="ertrl.envs.gym:FamilyEnv",
         vector_entry_point="ertrl.envs.gym:FamilyVectorEnv",
-        max_episode_steps=make_family(_name).horizon,
-        kwargs={"family": _name},
+        max_episode_steps=family.horizon,
+        kwargs={"family": family.name},
     )
+
+
+for _family in installed_families():
+    register_env(_family)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ertrl.errors import ConfigError, unknown
+
 GROUP_TITLES = {
     "train": "Training tasks",
     "test-id": "Held-out tasks",
@@ -55,3 +57,40 @@ def released_line(first: float, step: float) -> np.ndarray:
     moderate = np.r_[5:10, 30:35]
     extreme = np.r_[0:5, 35:40]
     return first + step * np.concatenate([train, between, moderate, extreme])[:, None]
+
+
+HELD_OUT = 0.2
+"""Share of tasks that stay unseen unless somebody says otherwise."""
+FEWEST = 2
+"""Training tasks that are left in any case: of one, nothing can be told apart."""
+
+
+def split_tasks(
+    names: Sequence[str],
+    held_out: float | Sequence[str] = HELD_OUT,
+    ood: Sequence[str] = (),
+) -> dict[str, str]:
+    """Task -> group. Held-out tasks by name, or as a share: evenly spread over the others."""
+    ood = [str(name) for name in ood]
+    if isinstance(held_out, (int, float)):
+        if not 0 <= held_out < 1:
+            raise ConfigError(f"the share of held-out tasks lies between 0 and 1, got {held_out}")
+        inside = [name for name in names if name not in ood]
+        count = max(0, min(round(held_out * len(inside)), len(inside) - FEWEST))
+        chosen = [inside[(2 * i + 1) * len(inside) // (2 * count)] for i in range(count)]
+    else:
+        chosen = [str(name) for name in held_out]
+    for name in (*chosen, *ood):
+        if name not in names:
+            raise ConfigError(unknown("task", name, names))
+    if both := sorted(set(chosen) & set(ood)):
+        raise ConfigError(f"task {both[0]} is named as held-out and as out of distribution")
+    groups = dict.fromkeys(names, "train")
+    groups |= dict.fromkeys(chosen, "test-id") | dict.fromkeys(ood, "test-ood")
+    left = sum(group == "train" for group in groups.values())
+    if left < FEWEST:
+        raise ConfigError(
+            f"{left} of {len(names)} tasks are left to train on; at least {FEWEST} are needed, "
+            "because an agent learns from how tasks differ"
+        )
+    return groups

@@ -10,6 +10,7 @@ from ertrl.evaluation.evaluate import (
     normalise,
     references,
     summarise,
+    warn_of_scale,
 )
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS
 
@@ -25,4 +26,5 @@ __all__ = [
     "normalise",
     "references",
     "summarise",
+    "warn_of_scale",
 ]

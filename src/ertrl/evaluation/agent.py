@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from ertrl.data.scaling import Scaling
+from ertrl.data.scaling import ActionRange, Scaling
 from ertrl.errors import ConfigError, DataError, PluginError
 from ertrl.evaluation.context import Buffered, Running
 from ertrl.learners import Learner
@@ -83,8 +83,10 @@ class Agent(Described):
         method_state: Any,
         learner_state: Any,
         scaling: Scaling | None = None,
+        action_range: ActionRange | None = None,
     ):
-        """`config` and `scaling` are those of the run; `ertrl.load_agent` is the short way."""
+        """All are those of a run; `ertrl.load_agent` is the short way."""
+        self.action_range = action_range or ActionRange.of_json({}, dims.action)
         self.config, self.dims, self.scaling = config, dims, scaling
         self.z0 = np.zeros(config.method.latent_dim, np.float32)
         """What it believes before it has seen anything."""
@@ -151,10 +153,11 @@ class Agent(Described):
                 f"the learner {learner.name} works in JAX only: it has no `policy` that gives the "
                 "network behind its actions"
             )
-        inference, bound = sums.plain(), np.ones(self.dims.action, np.float32)
+        inference = sums.plain()
         if self.scaling is not None:
             inference, policy = inference.scaled(*self.scaling), policy.scaled(*self.scaling[:2])
-        return PlainAgent(*self.dims[:2], inference, policy, -bound, bound)
+        low, high = (end.astype(np.float32) for end in self.action_range)
+        return PlainAgent(*self.dims[:2], inference, policy, low, high)
 
     def nothing(self, rows: int) -> Context:
         """Contexts with room for one transition that is not there."""
@@ -194,8 +197,9 @@ class Agent(Described):
     def adapt(self, transitions: Transitions | Mapping[str, Any]) -> "AdaptedAgent":
         """Infer the task from logged transitions of it.
 
-        Takes what a dataset gives, or a mapping with 'observation' [H, O], 'action' [H, A],
-        'reward' [H] and 'next_observation' [H, O], in any order of rows.
+        Takes what a dataset gives (actions in [-1, 1]), or a mapping with 'observation' [H, O],
+        'action' [H, A] in the units of the logs that it was trained on, 'reward' [H] and
+        'next_observation' [H, O], in any order of rows.
         """
         names = Context._fields[:4]
         given = transitions._asdict() if isinstance(transitions, Transitions) else transitions
@@ -212,7 +216,14 @@ class Agent(Described):
         except (TypeError, ValueError) as error:
             raise DataError(f"a context is made of numbers: {error}") from None
         self.check_context(arrays)
+        if not isinstance(transitions, Transitions):
+            arrays[1] = self.stored_actions(arrays[1])
         return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
+
+    def stored_actions(self, action: np.ndarray) -> np.ndarray:
+        """Actions in one's own units as datasets hold them."""
+        self.action_range.check(action)
+        return self.action_range.inward(action).astype(np.float32)
 
     def check_context(self, arrays: Sequence[np.ndarray]) -> None:
         """Refuse arrays [1, H, ...] that are no context."""
@@ -240,11 +251,12 @@ class AdaptedAgent(Described):
         return {**self._agent._facts(), "z": np.array2string(self.z, precision=2, threshold=8)}
 
     def act(self, observation: np.ndarray) -> np.ndarray:
-        """Best action for one observation [O]."""
+        """Best action for one observation [O], in the units of the logs."""
         observation, width = np.asarray(observation, np.float32), self._agent.dims.observation
         if observation.shape != (width,):
             raise DataError(f"observation must have shape ({width},), got {observation.shape}")
-        return self._agent.act(observation[None], self.z[None])[0]
+        action = self._agent.act(observation[None], self.z[None])[0]
+        return self._agent.action_range.outward(action)
 
 
 class BufferedAgent:
@@ -261,6 +273,7 @@ class BufferedAgent:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
         row = [np.asarray(x, np.float32) for x in (observation, action, reward, next_observation)]
         self._agent.check_context([x[None, None] for x in row])
+        row[1] = self._agent.stored_actions(row[1])
         self._known.add([x[None] for x in row], np.ones(1, bool))
         self.transitions += 1
 

@@ -1,5 +1,6 @@
 """Evaluate an agent under all protocols and put the returns on a common scale."""
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
+from ertrl.evaluation.on_logs import evaluate_on_logs, log_scores
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
 from ertrl.evaluation.stepwise import continual, thompson
 from ertrl.text import Described
@@ -48,13 +50,16 @@ def evaluate_agent(
 ) -> dict[str, Any]:
     """Run the protocols and the oracle on all tasks of the dataset; the result is plain JSON.
 
-    What a diverged simulation left unmeasured is null.
+    What a diverged simulation left unmeasured is null. Where there is no simulator, the result is
+    what logs alone can tell.
     """
     for name in protocols:
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
         if name == "thompson":
             agent.check_posterior()
+    if not dataset.has_simulator:
+        return evaluate_on_logs(agent, dataset, step=step, run=run)
     family = dataset.make_family()
     config = agent.config.evaluation
     measured = {}
@@ -94,24 +99,39 @@ def _plain(values: np.ndarray) -> list[Any]:
 
 
 def references(dataset: Dataset) -> dict[str, list[float]]:
-    """Returns of expert, random and idle policies per task, checked: they are the scale's ends."""
-    for task, data in dataset.tasks.items():
-        expert, random = data.reference["expert"], data.reference["random"]
-        if not expert > random:
-            raise DataError(
-                f"{dataset.path}: task {task}'s expert return {expert:.4g} is not above its random "
-                f"return {random:.4g}, so returns cannot be normalised; collect with more steps"
-            )
+    """Returns of expert, random and idle policies per task: the ends of the scale."""
     tasks = dataset.tasks.values()
     return {kind: [t.reference[kind] for t in tasks] for kind in ("expert", "random", "zero")}
 
 
+def warn_of_scale(dataset: Dataset) -> None:
+    """Name the tasks that normalised returns leave out."""
+    ends = {task: data.reference for task, data in dataset.tasks.items()}
+    lost = {t: e for t, e in ends.items() if not e["expert"] > e["random"]}
+    if len(lost) == len(ends):
+        raise DataError(
+            f"{dataset.path}: in no task is the expert's return above that of random actions, so "
+            "returns cannot be normalised; collect with more steps"
+        )
+    if lost:
+        told = ", ".join(f"{t} ({e['expert']:.4g} <= {e['random']:.4g})" for t, e in lost.items())
+        warnings.warn(
+            f"{dataset.path}: the expert is not above random actions in task {told}. Normalised "
+            "returns leave it out; collecting with more steps would help.",
+            stacklevel=3,
+        )
+
+
 def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np.ndarray:
-    """Per task, axis 0: 0 is a uniformly random policy, 100 the behaviour policies' expert."""
+    """Per task, axis 0: 0 is a uniformly random policy, 100 the behaviour policies' expert.
+
+    NaN where the expert is no better than random: such a task has no scale.
+    """
     shape = (-1,) + (1,) * (np.ndim(returns) - 1)
     random = np.reshape(references["random"], shape)
     expert = np.reshape(references["expert"], shape)
-    return 100 * (np.asarray(returns) - random) / (expert - random)
+    width = np.where(expert > random, expert - random, np.nan)
+    return 100 * (np.asarray(returns) - random) / width
 
 
 def mean_of_measured(values: np.ndarray, axis: int | None = None) -> Any:
@@ -134,8 +154,10 @@ def missing_repeats(result: dict[str, Any]) -> dict[str, int]:
 def summarise(result: dict[str, Any]) -> dict[str, float]:
     """Mean normalised return per 'protocol/group', over the repeats that were measured.
 
-    A group of which nothing was measured is left out.
+    A group of which nothing was measured is left out. Without a simulator: estimates from logs.
     """
+    if "logs" in result:
+        return log_scores(result)
     place = {task: i for i, task in enumerate(result["tasks"])}
     scores = {}
     for protocol, measured in result["protocols"].items():

@@ -82,7 +82,9 @@ def compare(
     """
     jobs, runs = [], []
     for seed, dataset, contender in product(seeds, datasets, contenders):
-        config = train_config(profile, dataset.family, contender.method, contender.learner)
+        config = train_config(
+            profile, dataset.family, contender.method, contender.learner, dataset=dataset
+        )
         config = replace_from_json(config, {**contender.settings, "seed": seed})
         run = Run.create(Path(out) / "runs", dataset, config, profile)
         runs.append(run.path)

@@ -29,7 +29,8 @@ class Learner(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    paper: ClassVar[str]
+    paper: ClassVar[str] = ""
+    """Where it is from, if it was published."""
     has_critic: ClassVar[bool] = True
     """Whether the state has a `critic`. Without one `z_gradient` is zero, and methods that live on
     it refuse the learner."""

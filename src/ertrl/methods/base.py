@@ -20,7 +20,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    paper: ClassVar[str]
+    paper: ClassVar[str] = ""
+    """Where it is from, if it was published."""
     title: ClassVar[str] = ""
     """How reports write its name, if not in capitals."""
     loss: ClassVar[str] = "critic_loss"

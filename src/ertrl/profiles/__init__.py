@@ -8,6 +8,7 @@ whose settings apply first (a family can also name it itself: `Family.like`); `o
 variant of the family itself
 variants.NAME               all of the above again, applied last: `released` is what the authors'
 released code does where that differs from the paper (docs/released.md)
+The profile `logs` also takes sizes that follow from the data: sizes.py.
 """
 
 import json
@@ -18,14 +19,18 @@ from typing import Any
 
 from ertrl.collection.config import CollectConfig
 from ertrl.config import replace_from_json
+from ertrl.data import Dataset
 from ertrl.envs import family_names, make_family
 from ertrl.errors import ConfigError, unknown
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.profiles.sizes import DataSize, fitting_batch, settings_for
 from ertrl.training.config import TrainConfig
 
 SECTIONS = {"collect", "train", "encoder", "methods", "learners", "options"}
 DEFAULT_VARIANT = "paper"
+LOGS = "logs"
+"""The profile whose sizes follow from the data: the default where there is no simulator."""
 
 
 @cache
@@ -53,8 +58,9 @@ def _layers(profile: str, family: str, variant: str) -> list[dict[str, Any]]:
     if variant not in variants(profile):
         raise ConfigError(unknown(f"variant of profile {profile}", variant, variants(profile)))
     like = make_family(family).like if family in family_names() else ""
-    if like and like not in content["families"]:
-        told = unknown(f"family of profile {profile}", like, content["families"])
+    known = {*content["families"], *family_names()}
+    if like and like not in known:
+        told = unknown(f"family of profile {profile}", like, known)
         raise ConfigError(f"{family}.like: {told}")
     layers = _own_layers(content, family, like)
     if variant != DEFAULT_VARIANT:
@@ -96,15 +102,24 @@ def train_config(
     learner: str | None = None,
     variant: str = DEFAULT_VARIANT,
     *,
-    has_simulator: bool = True,
+    dataset: Dataset | None = None,
 ) -> TrainConfig:
-    """How a profile trains a method on a family, with its own learner unless another is named."""
+    """How a profile trains a method on a family, with its own learner unless another is named.
+
+    With a dataset, settings that do not fit its size are made to fit.
+    """
     learner = learner or get_profile(profile)["learner"]
     # Of logs nobody knows what differs between tasks: a context with next states shows both.
-    shows_dynamics = not has_simulator or make_family(family).varies == "dynamics"
+    shows_dynamics = dataset is not None and not dataset.has_simulator
+    if not shows_dynamics:
+        made = make_family(family) if dataset is None else dataset.make_family()
+        shows_dynamics = made.varies == "dynamics"
     default = get_method(method)()
     encoder = replace(default.encoder, next_observation=shows_dynamics)
     config = TrainConfig(replace(default, encoder=encoder), get_learner(learner)())
+    size = None if dataset is None else DataSize.of(dataset)
+    if size is not None and profile == LOGS:
+        config = replace_from_json(config, _known(settings_for(size), config))
     for layer in _layers(profile, family, variant):
         parts = {
             **layer.get("train", {}),
@@ -113,4 +128,17 @@ def train_config(
         }
         config = replace_from_json(config, parts)
         config = replace_from_json(config, {"method": layer.get("methods", {}).get(method, {})})
+    if size is not None:
+        config = replace_from_json(config, fitting_batch(config.sampling.meta_batch, size))
     return config
+
+
+def default_profile(dataset: Dataset | None) -> str:
+    """What is used where nobody names a profile."""
+    return "laptop" if dataset is None or dataset.has_simulator else LOGS
+
+
+def _known(settings: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
+    """Without what this learner has no setting for: not every one has a discount."""
+    own = {k: v for k, v in settings["learner"].items() if hasattr(config.learner, k)}
+    return {**settings, "learner": own}

@@ -38,7 +38,8 @@ def report(
             for kind in ("png", "pdf"):
                 place = out / "figures" / f"{picture.name}.{kind}"
                 store.write_bytes(place, to_bytes(picture.figure, kind))
-    every = [table for f in made.families for table in (f.table, f.unnormalised)]
+    measured = [family for family in made.families if not family.results.from_logs]
+    every = [table for f in measured for table in (f.table, f.unnormalised)]
     texts = {
         "tables/summary.md": "\n".join(tables.markdown(table) for table in every),
         "tables/summary.tex": "\n".join(tables.latex(table) for table in every),
@@ -80,5 +81,9 @@ def print_summary(
 ) -> None:
     """Print the table of each family on the terminal; `data` as in `report`."""
     results = read_runs(runs, data)
-    found = [returns_table(family) for family in results.families]
-    tables.print_tables(results, found, console or Console())
+    console = console or Console()
+    for family in results.families:
+        if family.from_logs:
+            tables.print_estimates(family, console)
+    found = [returns_table(family) for family in results.families if not family.from_logs]
+    tables.print_tables(results, found, console)

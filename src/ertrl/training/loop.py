@@ -99,8 +99,6 @@ class _Trainee:
 
     def evaluate(self) -> None:
         """Evaluate a state that is already saved, and log it."""
-        if not self._dataset.has_simulator:
-            return  # logs alone: there is nothing to measure a return in
         run, agent = self.run, self.run.agent(self.state)
         result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)
         scores = summarise(run.add_evaluation(result))

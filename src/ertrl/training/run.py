@@ -22,9 +22,9 @@ import equinox as eqx
 from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.data import Dataset, Sampler
-from ertrl.data.scaling import Scaling
+from ertrl.data.scaling import ActionRange, Scaling
 from ertrl.errors import ConfigError, CorruptFileError, RunError
-from ertrl.evaluation import Agent, references
+from ertrl.evaluation import Agent, warn_of_scale
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
@@ -86,6 +86,7 @@ class Run(Described):
         self.method, self.learner = self.config.method, self.config.learner
         stored = self.spec.get("scaling")
         self.scaling = None if stored is None else Scaling.of_json(stored)
+        self.action_range = ActionRange.of_json(self.spec, self.dims.action)
         evaluate = f"run `ertrl evaluate {self.path}"
         self.checkpoints = Records(self, "checkpoints", "checkpoint", "train it first")
         self.evaluations = Records(self, "evaluations", "evaluation", f"{evaluate}`")
@@ -143,12 +144,13 @@ class Run(Described):
             Sampler(dataset, config.sampling, extra_batches=0, seed=0)
             eqx.filter_eval_shape(init, config, dataset.dims)
             if dataset.has_simulator:
-                references(dataset)
+                warn_of_scale(dataset)
             spec = {
                 "kind": "ertrl-run",
                 "name": name,
                 **identity,
                 **({"scaling": Scaling.of(dataset).to_json()} if config.standardise else {}),
+                **{k: v for k, v in dataset.manifest.items() if k in ("action_low", "action_high")},
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
                 "variant": variant,
@@ -224,7 +226,8 @@ class Run(Described):
         return 1 + 2 * len(saved) + len(measured)
 
     def agent(self, state: TrainState) -> Agent:
-        return Agent(self.config, self.dims, state.method, state.learner, self.scaling)
+        states = state.method, state.learner
+        return Agent(self.config, self.dims, *states, self.scaling, self.action_range)
 
     # --- metrics and evaluations ---
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ertrl.reporting.draw import findings, planes, returns
 from ertrl.reporting.draw.look import house_style, settle
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.representation import probes_of
+from ertrl.reporting.measure.representation import probes_of, targets
 from ertrl.reporting.read.dataset import Material
 from ertrl.reporting.read.results import FamilyResults
 
@@ -28,24 +28,26 @@ def slug(text: str) -> str:
 def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]:
     """All figures that this family has the material for, by kind."""
     with house_style():
-        made = {
-            "curves": returns.learning_curves(family),
-            "shift": returns.context_shift(family),
-            "profiles": returns.performance_profiles(family),
-            "tasks": returns.task_returns(family, material.axis),
-            "adaptation": returns.adaptation_curves(family),
-            **_of_agents(family, material),
-        }
-        if (steps := returns.step_curves(family)) is not None:
-            made["steps"] = steps
+        made = _of_agents(family, material)
+        if not family.from_logs:
+            made |= {
+                "curves": returns.learning_curves(family),
+                "shift": returns.context_shift(family),
+                "profiles": returns.performance_profiles(family),
+                "tasks": returns.task_returns(family, material.axis),
+                "adaptation": returns.adaptation_curves(family),
+            }
+            if (steps := returns.step_curves(family)) is not None:
+                made["steps"] = steps
         probed = probes_of(family)
-        if probed:
+        if probed and targets(probed):
             made["probes"] = findings.probe_bars(family, probed)
         if material.dataset is not None:
             first = {v.label: seeds[0]["projection"] for v, seeds in probed}
             if first:
                 made["projection"] = planes.projections(family, material.axis, first)
-            made["data"] = returns.behaviour_data(family, material.dataset)
+            if not family.from_logs:
+                made["data"] = returns.behaviour_data(family, material.dataset)
         return _settled(slug(family.label), made)
 
 

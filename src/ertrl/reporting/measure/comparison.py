@@ -127,7 +127,7 @@ def returns_table(family: FamilyResults) -> ReturnsTable:
             idle = mean is not None and mean.value < family.anchor("zero", column.group)
             cells.append(Cell(mean, len(variant.runs), best, clear, idle))
         rows.append(row_of(variant, cells))
-    for name, label in ANCHORS.items():
+    for name, label in () if family.from_logs else ANCHORS.items():
         values = [family.anchor(name, column.group) for column in columns]
         rows.append(anchor_row(name, label, [Cell(Estimate(value, 0), 0) for value in values]))
     return ReturnsTable(family.label, family.normalised, columns, tuple(rows), comparisons)

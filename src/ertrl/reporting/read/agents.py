@@ -65,7 +65,7 @@ class Watched:
 def watch(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
     """Set the agent loose on all tasks, under every protocol of the report."""
     agent = agent_of(run.run, step)
-    where = position_slice(dataset.make_family())
+    where = position_slice(dataset.make_family()) if dataset.has_simulator else None
     protocols = () if where is None else family.protocols
     adapted = {p: adaptation(agent, dataset, p, where) for p in protocols}
     online = family.measured(run, "online", "z", step)

@@ -110,7 +110,7 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
     parameters = np.stack([dataset.task(task).parameters for task in family.tasks])
     train = family.rows.get("train", np.arange(len(family.tasks)))
     material = Material(task_axis(names, parameters, train), dataset)
-    goal = goal_of(dataset.make_family(), parameters)
+    goal = goal_of(dataset.make_family(), parameters) if dataset.has_simulator else None
     if goal is not None:
         material.goals = np.broadcast_to(goal, (len(parameters), 2))
     for variant in family.variants:

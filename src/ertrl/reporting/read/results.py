@@ -98,6 +98,11 @@ class FamilyResults:
     """Whether returns are on the scale from random (0) to expert (100), or as they were earned."""
 
     @property
+    def from_logs(self) -> bool:
+        """Whether there was no simulator: then nothing is a return, all is an estimate."""
+        return not self.references
+
+    @property
     def label(self) -> str:
         return self.family if self.style is None else f"{self.family} (style={self.style:g})"
 
@@ -172,7 +177,7 @@ class FamilyResults:
     def anchor(self, name: str, group: str) -> float:
         """Mean return of an anchor over a group, on the scale of the methods."""
         returns = self.scaled(np.asarray(self.references[name], np.float64))
-        return float(returns[self.rows[group]].mean())
+        return float(mean_of_measured(returns[self.rows[group]]))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ertrl.config import fingerprint
 from ertrl.data import Dataset
-from ertrl.envs import GROUP_TITLES, family_names
+from ertrl.envs import GROUP_TITLES
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS, missing_repeats
 from ertrl.reporting.read.dataset import style_of
@@ -74,11 +74,6 @@ def _placed(families: Iterator[FamilyResults]) -> tuple[FamilyResults, ...]:
 
 def _family(name: str, style: float | None, members: list[SeedRun]) -> FamilyResults:
     evaluated = [m for m in members if m.evaluations]
-    if not evaluated and name not in family_names():
-        raise ReportError(
-            f"{name} are logs without a simulator, so runs on them have no returns to report; "
-            "use their agents with `ertrl.load_agent`"
-        )
     if not evaluated:
         raise ReportError(
             f"no run of {name} has an evaluation yet; train further, or run "

@@ -68,6 +68,7 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
             }
             for protocol in family.protocols
         },
+        "logs": run.evaluations.get(variant.step, {}).get("logs"),
         "oracle_normalised_per_task": _nulls(oracle),
         "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
         "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},

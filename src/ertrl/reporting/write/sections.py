@@ -16,7 +16,7 @@ from ertrl.envs import group_title
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw import Picture, slug
 from ertrl.reporting.draw.panels import TaskColours
-from ertrl.reporting.measure import comparison, context_shift, gain, representation
+from ertrl.reporting.measure import comparison, context_shift, gain, on_logs, representation
 from ertrl.reporting.measure.comparison import Column, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.read.agents import Watched
@@ -79,7 +79,23 @@ def sections(kinds: Kinds, report: FamilyReport | Report) -> list[Section]:
     ]
 
 
-def _adaptation(report: FamilyReport) -> Data:
+def _measured(report: FamilyReport) -> Data | None:
+    """For sections about returns: there are none without a simulator."""
+    return None if report.results.from_logs else {}
+
+
+def _logs(report: FamilyReport) -> Data | None:
+    if not report.results.from_logs:
+        return None
+    return {
+        "values": on_logs.value_rows(report.results),
+        "errors": on_logs.error_rows(report.results),
+    }
+
+
+def _adaptation(report: FamilyReport) -> Data | None:
+    if report.results.from_logs:
+        return None
     return {"oracle": context_shift.oracle_rows(report.results)}
 
 
@@ -160,7 +176,9 @@ def _ablation(report: FamilyReport) -> Data | None:
     return {"ablations": found} if found else None
 
 
-def _stats(report: FamilyReport) -> Data:
+def _stats(report: FamilyReport) -> Data | None:
+    if report.results.from_logs:
+        return None
     return {"iqm": comparison.interquartile_means([report.results])[1]}
 
 
@@ -188,11 +206,12 @@ def _data(report: FamilyReport) -> Data | None:
 
 
 FAMILY: Kinds = {
-    "summary": ("Summary", "Summary", lambda _: {}),
-    "curves": ("Learning", "Learning curves", lambda _: {}),
+    "logs": ("From logs", "How good, as far as logs can tell", _logs),
+    "summary": ("Summary", "Summary", _measured),
+    "curves": ("Learning", "Learning curves", _measured),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
-    "tasks": ("Tasks", "Return per task", lambda _: {}),
+    "tasks": ("Tasks", "Return per task", _measured),
     "latent": ("Latent space", "Latent space", _latent),
     "probes": ("What z knows", "What z knows", _probes),
     "ablation": ("Ablation", "Ablation", _ablation),

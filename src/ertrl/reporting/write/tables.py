@@ -13,7 +13,8 @@ from rich.text import Text
 from ertrl.envs import group_title
 from ertrl.reporting.measure.comparison import Cell, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.read.results import Results
+from ertrl.reporting.measure.on_logs import value_rows
+from ertrl.reporting.read.results import FamilyResults, Results
 from ertrl.reporting.write import words
 from ertrl.reporting.write.words import (
     BELOW_ZERO,
@@ -166,12 +167,27 @@ def csv_table(results: Results) -> str:
     return out.getvalue()
 
 
+def print_estimates(family: FamilyResults, console: Console) -> None:
+    """Without a simulator: a line per method and group with the value of its policy."""
+    columns, rows = value_rows(family)
+    told = f"{family.label}: no simulator, discounted values estimated from logs"
+    console.print(told, style="bold")
+    for row in rows:
+        for group in family.groups:
+            told = [
+                f"{column.protocol} {cell.value:.1f}"
+                for column, cell in zip(columns, row.cells, strict=True)
+                if column.group == group and cell is not None
+            ]
+            console.print(f"  {row.label}, {group_title(group).lower()}: {', '.join(told)}")
+
+
 def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
     for table in tables:
         console.print(_rich_table(table))
-    console.print(
-        "± is half the 95% confidence interval over seeds; bold is the highest mean.", style="dim"
-    )
+    if tables:
+        told = "± is half the 95% confidence interval over seeds; bold is the highest mean."
+        console.print(told, style="dim")
     if idle := words.doing_nothing(tables):
         console.print(Text(idle, style="yellow"))
     for note in results.notes:

@@ -58,6 +58,8 @@ def headline(table: ReturnsTable) -> str:
     A method is named best only where that could be told from chance.
     """
     groups = [column.group for column in table.columns]
+    if not groups:
+        return f"{table.family}: no simulator, so all numbers are estimates from logs"
     group = "test-id" if "test-id" in groups else groups[0]
     told: dict[str, list[str]] = {}
     for protocol, manner in (
@@ -114,6 +116,8 @@ def doing_nothing(tables: Sequence[ReturnsTable]) -> str:
 
 
 def verdict(table: ReturnsTable) -> str:
+    if not table.columns:
+        return "They say how methods do on what was logged, not what would happen outside of it."
     if len(table.methods) < 2:
         return "There is one method, so there is nothing to compare."
     count = len(table.comparisons)

@@ -1,0 +1,227 @@
+"""How good an agent is as far as logs alone can tell, where there is no simulator to try it in.
+
+- Prediction: a small model predicts reward and next state of transitions that it has not seen, from
+  state, action and z. Beside it the same model without z: what is gained is what z knows of the
+  task. Held-out tasks were seen neither by the agent nor by the model.
+- Value: fitted-Q evaluation (Ernst et al., 2005; Le et al., 2019) of the adapted policy in each
+  task's own logs; beside it that of whoever logged them, and of the same policy with z = 0.
+
+Both are estimates. Where a policy leaves what was logged, nothing is known of it, and its value is
+extrapolated: compare values with each other, and try the agent with care.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ertrl import rng
+from ertrl.config import to_json
+from ertrl.data import Dataset, TaskData
+from ertrl.data.scaling import Scaling
+from ertrl.evaluation.agent import Agent
+from ertrl.types import Context, Transitions
+
+SEED = 20_250
+"""As everywhere in evaluation: every run faces the same draws."""
+ROWS = 2000
+"""Transitions per task, at most, that either model looks at."""
+FEATURES = 256
+RIDGE = 1e-3
+TASK_DIRECTIONS = 3
+"""Directions of z that the predictor may use: more than a few tasks cannot tell apart."""
+DISCOUNT = 0.99
+"""Of learners that have none of their own."""
+
+
+def evaluate_on_logs(agent: Agent, dataset: Dataset, *, step: int, run: str) -> dict[str, Any]:
+    """What can be known without a simulator, as plain JSON."""
+    scaling = agent.scaling or Scaling.of(dataset)
+    rows = {task: _Rows.of(dataset, task) for task in dataset.tasks}
+    z = {task: _code(agent, dataset, task) for task in dataset.tasks}
+    return {
+        "kind": "ertrl-evaluation",
+        "run": run,
+        "step": step,
+        "family": dataset.family,
+        "dataset": dataset.fingerprint,
+        "evaluation": to_json(agent.config.evaluation),
+        "tasks": list(dataset.tasks),
+        "groups": dataset.groups,
+        "references": {},
+        "protocols": {},
+        "logs": {
+            "discount": _discount(agent),
+            "prediction": _prediction(dataset, rows, z, scaling),
+            "value": {
+                "policy": [_value(agent, rows[t], z[t], scaling) for t in dataset.tasks],
+                "blind": [_value(agent, rows[t], agent.z0, scaling) for t in dataset.tasks],
+                "behaviour": [_value(agent, rows[t], None, scaling) for t in dataset.tasks],
+            },
+        },
+    }
+
+
+def log_scores(result: dict[str, Any]) -> dict[str, float]:
+    """Means over the tasks of each group."""
+    found, place = result["logs"], {task: i for i, task in enumerate(result["tasks"])}
+    scores = {}
+    for group, tasks in result["groups"].items():
+        for name, values in found["value"].items():
+            known = [v for t in tasks if (v := values[place[t]]) is not None]
+            if known:
+                scores[f"value of {name}/{group}"] = float(np.mean(known))
+    for target, errors in found["prediction"].items():
+        for group, (with_z, without) in errors.items():
+            scores[f"{target} unexplained/{group}"] = with_z
+            scores[f"{target} unexplained without z/{group}"] = without
+    return scores
+
+
+def _discount(agent: Agent) -> float:
+    return float(getattr(agent.config.learner, "discount", DISCOUNT))
+
+
+def _code(agent: Agent, dataset: Dataset, task: int) -> np.ndarray:
+    """Z of a context of the task's logs, as large as in training."""
+    data, size = dataset.task(task), agent.config.sampling.context_size
+    which = rng.generator(SEED, "logs-context", task).integers(len(data.steps), size=4 * size)
+    return agent.encode(Context.of(x[None] for x in data.transitions(which)))[0]
+
+
+class _Rows(NamedTuple):
+    """Transitions of a task whose next action is logged, too, and how its episodes begin."""
+
+    here: Transitions
+    next_action: np.ndarray
+    first: Transitions
+
+    @classmethod
+    def of(cls, dataset: Dataset, task: int) -> "_Rows":
+        data = dataset.task(task)
+        following, ends, begins = _order(data, dataset.horizon)
+        usable = np.flatnonzero(following | ends)
+        draw = rng.generator(SEED, "logs-rows", task)
+        chosen = np.sort(draw.choice(usable, min(ROWS, len(usable)), replace=False))
+        after = np.minimum(chosen + 1, len(data.steps) - 1)  # of a terminal row, anything
+        return cls(
+            data.transitions(chosen),
+            data.transitions(after).action,
+            data.transitions(np.flatnonzero(begins)),
+        )
+
+
+def _order(data: TaskData, horizon: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each transition: whether another follows, whether it is terminal, whether it is first."""
+    episode, step = np.divmod(data.steps, horizon)
+    last = step + 1 == data.lengths[episode]
+    return ~last, last & data.terminated[episode], step == 0
+
+
+class _Features:
+    """Random Fourier features of state and action, next to these themselves and a constant."""
+
+    def __init__(self, scaling: Scaling, action_dim: int):
+        self._scaling = scaling
+        size = len(scaling.observation_mean) + action_dim
+        draw = rng.generator(SEED, "logs-features")
+        self._weights = draw.normal(size=(size, FEATURES)) / np.sqrt(size)
+        self._phases = draw.uniform(0, 2 * np.pi, FEATURES)
+
+    def __call__(self, observation: np.ndarray, action: np.ndarray) -> np.ndarray:
+        seen = np.clip(self._scaling.observations(observation), -10, 10)
+        x = np.concatenate([seen, action], axis=-1).astype(np.float64)
+        waves = np.cos(2 * x @ self._weights + self._phases) * np.sqrt(2 / FEATURES)
+        return np.concatenate([waves, x / np.sqrt(x.shape[-1]), np.ones((len(x), 1))], axis=-1)
+
+
+def _solver(features: np.ndarray) -> np.ndarray:
+    """Ridge regression as a matrix: weights = matrix @ targets."""
+    gram = features.T @ features / len(features)
+    ridge = RIDGE * np.eye(len(gram))
+    return np.linalg.solve(gram + ridge, features.T) / len(features)
+
+
+# --- prediction ---
+
+
+def _prediction(
+    dataset: Dataset, rows: dict[int, _Rows], z: dict[int, np.ndarray], scaling: Scaling
+) -> dict[str, dict[str, list[float]]]:
+    """Target -> group -> share of variance left unexplained, with z and without."""
+    features = _Features(scaling, dataset.dims.action)
+    train = dataset.group("train")
+    directions = _directions(np.stack([z[task] for task in train]))
+
+    def inputs(task: int, part: slice, with_z: bool) -> np.ndarray:
+        plain = features(rows[task].here.observation[part], rows[task].here.action[part])
+        if not with_z:
+            return plain
+        known = directions(z[task])
+        return np.concatenate([plain, *(k * plain for k in known)], axis=1)
+
+    def targets(task: int, part: slice) -> np.ndarray:
+        here = rows[task].here
+        moved = (here.next_observation - here.observation)[part] / scaling.observation_deviation
+        return np.column_stack([here.reward[part] / scaling.reward_deviation, moved])
+
+    learned, tested = slice(0, None, 2), slice(1, None, 2)
+    goal = np.concatenate([targets(task, learned) for task in train])
+    spread = np.maximum(np.concatenate([targets(t, tested) for t in train]).var(axis=0), 1e-12)
+    left: dict[bool, dict[str, np.ndarray]] = {}
+    for with_z in (True, False):
+        weights = _solver(np.concatenate([inputs(t, learned, with_z) for t in train])) @ goal
+        left[with_z] = {
+            group: np.mean(
+                [
+                    np.square(inputs(t, tested, with_z) @ weights - targets(t, tested)).mean(axis=0)
+                    for t in tasks
+                ],
+                axis=0,
+            )
+            / spread
+            for group, tasks in dataset.groups.items()
+        }
+    return {
+        name: {g: [float(left[w][g][part].mean()) for w in (True, False)] for g in dataset.groups}
+        for name, part in (("reward", slice(0, 1)), ("next state", slice(1, None)))
+    }
+
+
+def _directions(codes: np.ndarray):
+    """From z to its coordinates, of about unit size, along the training tasks' main directions."""
+    centre = codes.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(codes - centre, full_matrices=False)
+    count = max(1, min(TASK_DIRECTIONS, len(codes) - 1))
+    scale = np.maximum(sizes[:count] / np.sqrt(len(codes)), 1e-6)
+    return lambda z: np.clip((axes[:count] @ (z - centre)) / scale, -3, 3)
+
+
+# --- value ---
+
+
+def _value(agent: Agent, rows: _Rows, z: np.ndarray | None, scaling: Scaling) -> float | None:
+    """Mean discounted return from the episodes' first states; without z, of who logged them.
+
+    None where the estimate runs away: then the logs do not say.
+    """
+    discount, here = _discount(agent), rows.here
+    features = _Features(scaling, here.action.shape[-1])
+
+    def chosen(observation: np.ndarray, logged: np.ndarray) -> np.ndarray:
+        if z is None:
+            return logged
+        return agent.act(observation, np.tile(z, (len(observation), 1)).astype(np.float32))
+
+    solver = _solver(features(here.observation, here.action))
+    after = features(here.next_observation, chosen(here.next_observation, rows.next_action))
+    reward = here.reward.astype(np.float64)
+    goes_on = discount * (1 - here.terminated.astype(np.float64))
+    rest = max(1 - discount, 1e-3)
+    bounds = min(reward.min(), 0.0) / rest, max(reward.max(), 0.0) / rest
+    weights = np.zeros(len(solver))
+    for _ in range(int(4 / max(rest, 0.01))):
+        weights = solver @ (reward + goes_on * np.clip(after @ weights, *bounds))
+    first = rows.first
+    start = features(first.observation, chosen(first.observation, first.action)) @ weights
+    value = float(np.clip(start, *bounds).mean())
+    return value if np.isfinite(value) else None

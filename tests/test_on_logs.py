@@ -1,0 +1,105 @@
+"""Without a simulator: estimates from logs are right where the truth is known, and are reported."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ertrl
+from conftest import tiny_config
+from ertrl import api
+from ertrl.cli import main
+from ertrl.config import replace_from_json
+from ertrl.data.scaling import Scaling
+from ertrl.evaluation import summarise
+from ertrl.evaluation.on_logs import _Rows as Rows
+from ertrl.evaluation.on_logs import _value, evaluate_on_logs
+
+TASKS, EPISODES, STEPS, DISCOUNT = 6, 12, 15, 0.8
+
+
+def drifting(seed=0):
+    """A point moved by action and by the task's drift, rewarded for the action +1."""
+    draw = np.random.default_rng(seed)
+    rows = {name: [] for name in ("task", "episode", "step", "obs", "next_obs", "action", "reward")}
+    for task in range(TASKS):
+        for episode in range(EPISODES):
+            x = draw.normal(size=2)
+            for step in range(STEPS):
+                action = draw.uniform(-1, 1, 1)
+                after = 0.9 * x + 0.3 * np.array([action[0], task / 3 - 1])
+                values = (task, episode, step, x, after, action, action[0])
+                for name, value in zip(rows, values, strict=True):
+                    rows[name].append(value)
+                x = after
+    return {name: np.array(values) for name, values in rows.items()}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    out = tmp_path_factory.mktemp("logs") / "drifting"
+    return ertrl.import_logs(drifting(), out, action_low=-1, action_high=1, progress="none")
+
+
+@pytest.fixture(scope="module")
+def run(dataset, tmp_path_factory):
+    small = tiny_config("focal", updates=200, evaluate_every=200, standardise=True)
+    config = replace_from_json(small, {"method": {"encoder": {"next_observation": True}}})
+    return api.start(config, dataset, out=tmp_path_factory.mktemp("runs"), progress="none")
+
+
+class Constant:
+    """An agent that always does the same; its z is the task's drift."""
+
+    z0 = np.zeros(1, np.float32)
+    scaling = None
+
+    def __init__(self, config, action):
+        learner = replace(config.learner, discount=DISCOUNT)
+        self.config, self._action = replace(config, learner=learner), action
+
+    def act(self, observation, z):
+        return np.full((len(observation), 1), self._action, np.float32)
+
+    def encode(self, context):
+        """What moved the second number: the drift itself."""
+        return (context.next_observation - 0.9 * context.observation)[:, :, 1].mean(1)[:, None]
+
+
+@pytest.mark.parametrize(("action", "truth"), [(1.0, 5.0), (-0.5, -2.5), (None, 0.0)])
+def test_values_are_those_of_the_policy(dataset, run, action, truth):
+    agent = Constant(run.config, action)
+    z = None if action is None else agent.z0
+    value = _value(agent, Rows.of(dataset, 2), z, Scaling.of(dataset))
+    assert value == pytest.approx(truth, abs=0.6)  # rewards summed; ridge shrinks
+
+
+def test_a_z_that_knows_the_task_explains_what_a_model_without_it_cannot(dataset, run):
+    result = evaluate_on_logs(Constant(run.config, 0.0), dataset, step=1, run="none")
+    for group in dataset.groups:
+        with_z, without = result["logs"]["prediction"]["next state"][group]
+        assert with_z < 0.02 < 0.05 < without
+        assert result["logs"]["prediction"]["reward"][group][0] < 0.02, "rewards need no z"
+
+
+def test_training_says_how_good_it_is(run, capsys):
+    scores = summarise(run.evaluations.read())
+    assert {"value of policy/test-id", "next state unexplained/test-id"} <= set(scores)
+    assert np.isfinite(list(scores.values())).all()
+    assert any(line["kind"] == "evaluation" for line in run.metrics())
+    assert main(["evaluate", str(run.path)]) == 0
+    out = capsys.readouterr().out
+    assert "no simulator: estimated from logs" in out
+    assert "value of behaviour/train" in out
+
+
+def test_probes_and_report_work_on_logs(run, tmp_path, capsys):
+    words = ["evaluate", str(run.path), "--probes", "--probe-transitions", "20"]
+    assert main(words) == 0
+    assert "behaviour leak not measured" in capsys.readouterr().out
+    assert main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 0
+    assert "discounted values estimated from logs" in capsys.readouterr().out
+    page = (tmp_path / "report" / "report.html").read_text()
+    for words in ("How good, as far as logs can tell", "Latent space", "What z explains"):
+        assert words in page
+    assert "Learning curves" not in page

@@ -1,0 +1,230 @@
+"""Environments of one's own: simulated as they are, saved and restored, refused clearly."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import ertrl
+from conftest import TINY_TRAIN, options_of
+from ertrl.cli import main
+from ertrl.collection.config import CollectConfig
+from ertrl.data import Dataset
+from ertrl.envs import rollout
+from ertrl.errors import ConfigError, DataError, PluginError, SimulationError
+from ertrl.plugins import OWN, _loaded, _registered
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SMALL = CollectConfig(
+    hidden=(16,), batch_size=16, random_steps=20, steps=40, checkpoints=2,
+    episodes_per_checkpoint=1, reference_episodes=1, simulations_per_task=1,
+)  # fmt: skip
+
+
+class Cart(gymnasium.Env):
+    """A noisy cart that drifts with its task; it ends beyond 2."""
+
+    observation_space = Box(-np.inf, np.inf, (2, 1), np.float32)
+    action_space = Box(-3.0, 1.0, (1,), np.float32)
+
+    def __init__(self, drift, late=0):
+        self.drift, self.late = drift, late
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x, self.age = self.np_random.uniform(-0.1, 0.1), 0
+        return self._seen(), {}
+
+    def step(self, action):
+        assert -3 <= action[0] <= 1
+        self.x += 0.1 * float(action[0]) + self.drift + 0.01 * self.np_random.normal()
+        self.age += 1
+        return self._seen(), -abs(self.x), abs(self.x) > 2, bool(0 < self.late <= self.age), {}
+
+    def _seen(self):
+        return np.array([[self.x], [self.x**2]], np.float32)
+
+
+TASKS = [{"drift": d} for d in (-0.2, 0.0, 0.1, 0.2, 0.3)]
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    monkeypatch.setenv(OWN, "")
+    yield
+    _registered.clear()
+    _loaded.clear()
+
+
+def carts(name="carts", **options):
+    values = {"make": lambda task: Cart(task["drift"]), "tasks": TASKS, "horizon": 12} | options
+    return ertrl.register_family(name, **values)
+
+
+def plan(n, steps, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, n, 1)).astype(np.float32)
+
+
+def test_a_family_says_what_its_environment_says():
+    family = carts()
+    assert (family.observation_dim, family.action_dim, family.horizon) == (2, 1, 12)
+    assert (family.action_low, family.action_high) == ([-3.0], [1.0])
+    assert family.split == {"train": [0, 1, 3, 4], "test-id": [2]}
+    assert family.varies == "dynamics"
+    assert ertrl.make_family("carts") is family
+    split = carts(tasks={"train": TASKS[:3], "test-ood": TASKS[3:]}).split
+    assert split == {"train": [0, 1, 2], "test-ood": [3, 4]}
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_rows_do_what_the_environment_does(processes):
+    family = carts(processes=processes)
+    actions = plan(5, 12)
+    episodes = rollout(family, family.parameters, lambda _, t: actions[t], range(5))
+    for row, task in enumerate(TASKS):
+        env = Cart(task["drift"])
+        env.reset(seed=row)
+        for t in range(episodes.length[row]):
+            seen, reward, over, _, _ = env.step(2 * actions[t, row] - 1)
+            np.testing.assert_array_equal(episodes.observation[row, t + 1], seen.ravel())
+            np.testing.assert_allclose(episodes.reward[row, t], reward, rtol=1e-6)
+        assert episodes.terminated[row] == over
+        assert episodes.truncated[row] == (not over)
+    assert episodes.terminated.any(), "the strongest drift ends its episode"
+
+
+def test_a_restored_simulation_goes_on_bit_for_bit():
+    family, actions = carts(), plan(5, 9)
+    one, other = (family.simulate(family.parameters) for _ in range(2))
+    one.reset(range(5))
+    for t in range(3):
+        one.step(actions[t])
+    one.reset([77], np.array([1]))  # rows of different age
+    one.step(actions[3])
+    other.restore(one.state())
+    for t in range(4, 9):
+        for a, b in zip(one.step(actions[t]), other.step(actions[t]), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_reward_of_ones_own_relabels():
+    def reward(observation, action, next_observation, task):
+        assert action.min() >= -3
+        return -np.abs(next_observation[..., 0]) - 0 * task["drift"]
+
+    family = carts(reward=reward)
+    assert family.varies == "reward"
+    plain = carts("plain")
+    actions = plan(5, 12)
+    one, other = (
+        rollout(f, f.parameters, lambda _, t: actions[t], range(5)) for f in (family, plain)
+    )
+    np.testing.assert_allclose(one.reward, other.reward, rtol=1e-5)
+
+
+class Odd(Cart):
+    """With spaces that cannot be learned with."""
+
+    def __init__(self, **spaces):
+        super().__init__(0.0)
+        for name, space in spaces.items():
+            setattr(self, name, space)
+
+
+@pytest.mark.parametrize(
+    ("spaces", "reason"),
+    [
+        ({"action_space": Discrete(3)}, r"actions are Discrete\(3\), but ertrl needs a Box"),
+        ({"observation_space": Discrete(3)}, "observations are Discrete"),
+        ({"action_space": Box(-np.inf, np.inf, (1,))}, "actions have no bounds"),
+    ],
+)
+def test_spaces_that_do_not_work_are_named(spaces, reason):
+    with pytest.raises(ConfigError, match=reason):
+        carts(make=lambda task: Odd(**spaces))
+
+
+def test_other_mistakes_are_named():
+    with pytest.raises(ConfigError, match="has no time limit; give horizon"):
+        carts(horizon=None)
+    with pytest.raises(ConfigError, match="at least two dictionaries"):
+        carts(tasks=[0.1, 0.2, 0.3])
+    with pytest.raises(ConfigError, match="task 1 has"):
+        carts(tasks=[{"drift": 1}, {"drfit": 1}, {"drift": 1}])
+    with pytest.raises(PluginError, match="'point-robot' is the name of a part that is there"):
+        carts("point-robot")
+    family = carts(make=lambda task: Cart(task["drift"], late=5))
+    with pytest.raises(SimulationError, match="cut its episode after 5 steps, before the family's"):
+        rollout(family, family.parameters[:1], lambda _, t: np.zeros((1, 1)), [0])
+
+
+def test_an_environment_that_fails_in_its_process_says_why():
+    def make(task):
+        if task["drift"] > 0.25:
+            raise OSError("no such cart")
+        return Cart(task["drift"])
+
+    family = carts(make=make, processes=2)
+    with pytest.raises(SimulationError, match="OSError: no such cart"):
+        family.simulate(family.parameters)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not above random actions", "ignore:.*in no task is")
+def test_an_object_collects_and_goes_on_where_it_was(tmp_path):
+    from ertrl.collection import collect as module
+
+    whole = ertrl.collect(carts(), tmp_path / "whole", config=SMALL, progress="none")
+    assert whole.manifest["action_low"] == [-3.0]
+    recorded, count = module._Collection._record, []
+
+    def killed(self, checkpoint):
+        recorded(self, checkpoint)
+        self.save()
+        count.append(checkpoint)
+        raise KeyboardInterrupt
+
+    module._Collection._record = killed
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ertrl.collect(carts(), tmp_path / "again", config=SMALL, progress="none")
+    finally:
+        module._Collection._record = recorded
+    again = ertrl.collect(carts(), tmp_path / "again", config=SMALL, progress="none")
+    assert count == [0]
+    assert again.fingerprint == whole.fingerprint
+
+
+@pytest.mark.filterwarnings("ignore:.*is not above random actions", "ignore:.*in no task is")
+def test_the_command_line_knows_families_of_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = f"{EXAMPLES / 'own_family.py'}:family"
+    assert main(["collect", file, *options_of(SMALL), "--progress", "none"]) == 0
+    assert Dataset("data/my-pendulum").family == "my-pendulum"
+    _registered.clear()
+    _loaded.clear()
+    os.environ[OWN] = ""
+    train = ["train", "focal", "--data", "data/my-pendulum", *TINY_TRAIN]
+    assert main(train) == 1
+    assert "--plugin FILE.py" in capsys.readouterr().err
+    # A process of its own, as a user would start it: nothing is known there but the option.
+    words = [sys.executable, "-m", "ertrl", *train, "--plugin", file]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "offline/train" in done.stdout
+    with pytest.raises(DataError, match=r"--plugin FILE.py"):
+        Dataset("data/my-pendulum").make_family()
+
+
+def test_examples_run(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import own_family
+
+    tiny = {"updates": 100, "evaluate_every": 100, "learner": {"hidden": [16]}}
+    assert own_family.main(tmp_path, replace(SMALL, steps=200), tiny).exists()
+    assert len((EXAMPLES / "own_family.py").read_text().splitlines()) < 60
