@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ertrl import runtime
+from ertrl.data.scaling import ActionRange, Scaling
 from ertrl.deploy import graphs
 from ertrl.deploy.export import in_double_precision, widened
 from ertrl.errors import ConfigError, DataError, PluginError
@@ -74,6 +75,26 @@ def test_step_by_step_equals_all_at_once(case, next_observation):
         np.testing.assert_allclose(z, exact_z(a, one), rtol=0, atol=1e-5)
         # In 32 bits the batch result itself is off by more, where it solves equations.
         np.testing.assert_allclose(z, a.encode(one)[0], rtol=0, atol=1e-4)
+
+
+@every_case
+@pytest.mark.parametrize("next_observation", [False, True])
+def test_scaled_observations_and_own_units_of_actions_come_along(case, next_observation):
+    """An agent that standardises what it sees and whose actions are not in [-1, 1]."""
+    plain = agent(case, next_observation=next_observation)
+    draw = np.random.default_rng(5)
+    o = DIMS.observation
+    scaling = Scaling(draw.normal(size=o), 0.5 + draw.random(o), np.float32(0.3), np.float32(2.0))
+    scaling = Scaling(*(np.asarray(x, np.float32) for x in scaling))
+    ends = ActionRange(np.full(DIMS.action, -2.0), np.full(DIMS.action, 6.0))
+    own = Agent(plain.config, DIMS, *plain.states, scaling, ends)
+    one, adapted = context(20), own.begin()
+    observed(adapted, one._replace(action=ends.outward(one.action)))
+    np.testing.assert_allclose(adapted.z, exact_z(own, one), rtol=0, atol=1e-4)
+    assert np.abs(adapted.z - observed(plain.begin(), one).z).max() > 1e-3
+    s = one.observation[0, 0]
+    expected = ends.outward(own.act(s[None], adapted.z[None])[0])
+    np.testing.assert_allclose(adapted.act(s), expected, rtol=0, atol=1e-4)
 
 
 @every_case

@@ -99,9 +99,11 @@ def measure_parity(
                 z = doubled.encode(widened(context))[0]
                 actions = doubled.act(*map(_double, _rows(sample.observations, z)))
             rounding = max(rounding, _apart(agent.encode(context)[0], z))
+            # The others take and give actions in the units of whoever acts.
+            own = context._replace(action=agent.action_range.outward(context.action))
             for name, other in others.items():
-                theirs = other.encode(context)
-                acted = other.act(sample.observations, z)
+                theirs = other.encode(own)
+                acted = agent.action_range.inward(other.act(sample.observations, z))
                 apart = found.setdefault(f"{name}-{kind}", {"z": 0.0, "action": 0.0})
                 apart["z"] = max(apart["z"], _apart(theirs, z))
                 apart["action"] = max(apart["action"], _apart(acted, actions))
@@ -136,8 +138,8 @@ class NumpyAgent:
 def in_double_precision(agent: Agent) -> Agent:
     """The same agent with all its numbers in 64 bits."""
     with jax.enable_x64(True):
-        states = jax.tree.map(_double, agent.states)
-        return Agent(agent.config, agent.dims, *states)
+        learned = jax.tree.map(_double, (*agent.states, agent.scaling))
+        return Agent(agent.config, agent.dims, *learned, agent.action_range)
 
 
 def widened(context: Context) -> Context:
