@@ -1,11 +1,17 @@
 """FLOPs are counted right: the benchmark's claim rests on it."""
 
+import json
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 from ertrl.bench import updates
+from ertrl.bench.deployed import adaptation_speed, describe
 from ertrl.bench.updates import product_flops, update_speed
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_products_loops_and_branches():
@@ -51,3 +57,22 @@ def test_benchmark_reports_what_it_measured(monkeypatch):
     fraction = focal["gflop_per_second"] / focal["peak_gflop_per_second"]
     assert focal["fraction_of_peak"] == pytest.approx(fraction)
     assert result["provenance"]["versions"]["jax"] == jax.__version__
+
+
+def test_the_benchmark_of_deployed_agents_says_what_it_measured():
+    result = adaptation_speed(("bayes-linear",), "laptop", "point-robot", seconds=0.1)
+    found = result["methods"]["bayes-linear"]
+    assert list(found) == [
+        *("numpy_act", "numpy_observe", "onnx_act", "onnx_encode_1", "onnx_encode_100")
+    ]
+    assert all(0 < size < 1e5 for size in found.values())
+    assert result["least_squares"]["size"] == 20
+    assert "numpy observe" in describe(result)
+
+
+def test_a_step_of_least_squares_is_quick():
+    """50 microseconds are wanted on a free machine; this one may be shared."""
+    stored = json.loads((ROOT / "results" / "bench" / "adapt.json").read_text())
+    assert stored["least_squares"]["update"] < 50
+    calls = [found[c] for found in stored["methods"].values() for c in found if "100" not in c]
+    assert max(calls) < 100
