@@ -1,13 +1,17 @@
 """FLOPs are counted right: the benchmark's claim rests on it."""
 
+import json
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
 
-from ertrl.bench import updates
-from ertrl.bench.behaviour import collection_speed, describe
+from ertrl.bench import behaviour, deployed, updates
 from ertrl.bench.updates import product_flops, update_speed
 from ertrl.profiles import collect_config
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_products_loops_and_branches():
@@ -57,7 +61,7 @@ def test_benchmark_reports_what_it_measured(monkeypatch):
 
 def test_the_parts_of_a_collection_add_up(monkeypatch):
     monkeypatch.setattr(updates, "PEAK_SHAPE", (64, 32, 32))
-    result = collection_speed(["point-robot"], "laptop", seconds=0.1)
+    result = behaviour.collection_speed(["point-robot"], "laptop", seconds=0.1)
     found, config = result["families"]["point-robot"], collect_config("laptop", "point-robot")
     whole, each = found["seconds_of_a_collection"], found["milliseconds_per_update"]
     n = config.steps * config.updates_per_step
@@ -66,4 +70,23 @@ def test_the_parts_of_a_collection_add_up(monkeypatch):
     assert whole["record"] > 0
     share = found["gflop_per_second"] / found["peak_gflop_per_second"]
     assert found["fraction_of_peak"] == pytest.approx(share)
-    assert "point-robot" in describe(result)
+    assert "point-robot" in behaviour.describe(result)
+
+
+def test_the_benchmark_of_deployed_agents_says_what_it_measured():
+    result = deployed.adaptation_speed(("bayes-linear",), "laptop", "point-robot", seconds=0.1)
+    found = result["methods"]["bayes-linear"]
+    assert list(found) == [
+        *("numpy_act", "numpy_observe", "onnx_act", "onnx_encode_1", "onnx_encode_100")
+    ]
+    assert all(0 < size < 1e5 for size in found.values())
+    assert result["least_squares"]["size"] == 20
+    assert "numpy observe" in deployed.describe(result)
+
+
+def test_a_step_of_least_squares_is_quick():
+    """50 microseconds are wanted on a free machine; this one may be shared."""
+    stored = json.loads((ROOT / "results" / "bench" / "adapt.json").read_text())
+    assert stored["least_squares"]["update"] < 50
+    calls = [found[c] for found in stored["methods"].values() for c in found if "100" not in c]
+    assert max(calls) < 100

@@ -89,8 +89,7 @@ def test_agents_of_one_configuration_share_their_compiled_programs(tiny_run):
     from ertrl import api
 
     one, other = api.load_agent(tiny_run), api.load_agent(tiny_run)
-    assert one._encode is other._encode
-    assert one._act is other._act
+    assert one._programs is other._programs
 
 
 def test_two_evaluations_at_once_lose_nothing(tiny_run, tmp_path, monkeypatch):
