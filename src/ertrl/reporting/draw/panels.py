@@ -130,7 +130,7 @@ def limits(values: Sequence[np.ndarray]) -> tuple[float, float]:
     return min(-10.0, float(found.min()) - margin), max(112.0, float(found.max()) + margin)
 
 
-LINE_COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.08, 0.85, 256)))
+LINE_COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.14, 0.85, 256)))
 """From dark to light: the order shows without hues. Neither end is as dark or light as a page."""
 RING_COLOURS = LinearSegmentedColormap.from_list("ring", COLOUR_RING)
 
