@@ -33,9 +33,10 @@ COMMANDS = {
         "adapt a trained agent to all tasks under the context protocols", threads=1
     ),
     "report": Command("tables, figures and one self-contained page from runs", threads=1),
+    "reproduce": Command("the paper's whole grid, here or on a Ray cluster; goes on where it was"),
     "render": Command("film an agent before and after adaptation"),
     "verify": Command("check every file of a dataset or run against its checksum"),
-    "bench": Command("measure speed: bench train, bench env"),
+    "bench": Command("measure speed: bench train, bench env, bench scaling"),
 }
 
 USAGE = f"""\

@@ -1,10 +1,11 @@
 """The numerical core of meta-training: pure, compiled once, many steps per call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
@@ -54,14 +55,23 @@ def run_key(seed: int) -> PRNGKeyArray:
 
 
 def make_chunk(
-    config: TrainConfig, *, several_runs: bool = False
+    config: TrainConfig, *, several_runs: bool = False, devices: Sequence[jax.Device] = ()
 ) -> Callable[[TrainState, TaskBatch, PRNGKeyArray], tuple[TrainState, Metrics]]:
     """Compile a run over stacked batches [K, ...]; metrics come back as [K] each.
 
-    With `several_runs`, everything has a leading axis of runs that differ in their seed.
+    With `several_runs`, everything has a leading axis of runs that differ in their seed. They are
+    spread over `devices`, of which each takes equally many; runs do not speak to each other.
     """
 
     def chunk(state: TrainState, batches: TaskBatch, key: PRNGKeyArray):
         return jax.lax.scan(partial(update, config, key=key), state, batches)
 
-    return jax.jit(jax.vmap(chunk) if several_runs else chunk)
+    if not several_runs:
+        return jax.jit(chunk)
+    if len(devices) < 2:
+        return jax.jit(jax.vmap(chunk))
+    mesh, runs = jax.make_mesh((len(devices),), ("run",), devices=devices), PartitionSpec("run")
+    spread = jax.shard_map(
+        jax.vmap(chunk), mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
+    )
+    return jax.jit(spread)
