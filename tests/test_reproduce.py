@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from ertrl.launch.schedule import run_graph
 from ertrl.training import Run
 
 COLLECT = to_json(TINY_COLLECT)
+COSTS = "ertrl.launch.reproduce.with_costs"
 
 
 def train_settings(**changes):
@@ -58,9 +60,7 @@ def small_grid(methods=("focal",), seeds=(0,), probe_transitions=0, **changes):
 def free_estimates(monkeypatch):
     """Measuring takes seconds; one test does."""
     if "measured" not in os.environ.get("PYTEST_CURRENT_TEST", ""):
-        monkeypatch.setattr(
-            "ertrl.launch.reproduce.with_costs", lambda grid, jobs, place: list(jobs)
-        )
+        monkeypatch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
 
 
 # --- plan ---
@@ -125,6 +125,9 @@ class Pretend:
     def __init__(self, fails=None, hopeless=False):
         self.fails, self.hopeless, self.order = dict(fails or {}), hopeless, []
 
+    def width(self, threads):
+        return self.slots
+
     def submit(self, job, hear):
         self.order.append(job.name)
         future = Future()
@@ -179,34 +182,48 @@ def test_a_mistake_is_not_tried_again():
 # --- the whole way ---
 
 
-def test_a_grid_is_done_once_and_grows(tmp_path):
-    """Nothing runs twice; a new seed runs alone; a lost run is made again; small files are kept."""
-    out, kept = tmp_path / "out", tmp_path / "kept"
-    first = reproduce(small_grid(), out, keep=kept, progress="none")
-    assert first.failures == []
-    assert first.reports[0].exists()
-    (run,) = first.runs.values()
-    before = {
-        p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and "report" not in p.parts
-    }
-    assert plan(small_grid(), out)[1] == []
-    again = reproduce(small_grid(seeds=(0, 1)), out, keep=kept, reporting=False, progress="none")
+GRID = small_grid(probe_transitions=12)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A grid of one run, its small files and its report."""
+    out = tmp_path_factory.mktemp("grid")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
+        done = reproduce(GRID, out / "all", keep=out / "kept", progress="none")
+    assert done.failures == []
+    assert done.reports[0].exists()
+    return out / "all"
+
+
+def test_a_grid_is_done_once_and_grows(finished):
+    """Nothing runs twice, and a new seed runs alone."""
+    kept = finished.parent / "kept"
+    files = [p for p in finished.rglob("*") if p.is_file() and "report" not in p.parts]
+    before = {p: p.stat().st_mtime_ns for p in files}
+    assert plan(GRID, finished)[1] == []
+    more = small_grid(seeds=(0, 1))
+    again = reproduce(more, finished, keep=kept, reporting=False, progress="none")
     assert len(again.runs) == 2
     assert {p: p.stat().st_mtime_ns for p in before} == before
     (folder,) = kept.iterdir()
     files = [store.read_json(path) for path in sorted(folder.glob("point-robot*.json"))]
     assert [file["seed"] for file in files] == [0, 1]
-    assert files[0]["scores"].keys() == {
-        f"{p}/{g}"
-        for p in ("offline", "online", "non-prior")
-        for g in ("train", "test-id", "test-ood")
-    }
+    cells = product(PAPER_PROTOCOLS, GROUPS)
+    assert files[0]["scores"].keys() == {f"{protocol}/{group}" for protocol, group in cells}
+    assert files[0]["probes"]["settings"]["transitions"] == 12
     assert files[0]["seconds"] > 0
     (data,) = folder.glob("data-*.json")
     assert len(store.read_json(data)["references"]["expert"]) == 40
-    (run / "config.json").rename(run / "gone")
-    run.rename(tmp_path / "elsewhere")
-    assert [job.name for job in plan(small_grid(), out)[1]] == [small_grid().jobs()[1].name]
+
+
+def test_a_run_that_is_gone_is_made_again(finished, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    name = store.read_json(next(copy.glob("jobs/train-*-s0-*.json")))["made"]
+    shutil.rmtree(copy / name)
+    assert [job.name.split("-")[0] for job in plan(GRID, copy)[1]] == ["train", "probe"]
 
 
 def test_a_killed_grid_goes_on(tmp_path):
@@ -250,17 +267,15 @@ def test_a_failing_method_leaves_the_rest(tmp_path, capsys):
     assert "**0 of 1**" in (page.parent / "tables" / "coverage.md").read_text()
 
 
-def test_a_place_behind_an_address_has_the_same_results(tmp_path):
-    grid, work = small_grid(probe_transitions=12), tmp_path / "work"
-    there = reproduce(grid, f"file://{tmp_path}/far", work=work, progress="none")
-    here = reproduce(grid, tmp_path / "near", reporting=False, progress="none")
-    assert there.failures == here.failures == []
-    (one,), (other,) = ((tmp_path / p / "runs").iterdir() for p in ("far", "near"))
+def test_a_place_behind_an_address_has_the_same_results(finished, tmp_path):
+    far = tmp_path / "far"
+    there = reproduce(GRID, f"file://{far}", work=tmp_path, reporting=False, progress="none")
+    assert there.failures == []
+    (one,), (other,) = ((p / "runs").glob("*-s0-*") for p in (far, finished))
     assert one.name == other.name
     for name in ("metrics.jsonl", "checkpoints/00000020.safetensors", "probes/00000020.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
-    assert not list((tmp_path / "far").glob("partial/*"))
-    assert (tmp_path / "far" / "report" / "report.html").exists()
+    assert not list(far.glob("partial/*"))
 
 
 def test_what_is_under_way_is_uploaded_in_an_order_that_can_be_resumed(tmp_path, tiny_run):

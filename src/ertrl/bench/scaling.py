@@ -52,11 +52,11 @@ AXES = {
     ),
     "context": Axis(
         "transitions per context",
-        (64, 256, 1024, 2048),
+        (64, 512, 2048),
         lambda n: {"sampling": {"context_size": n}},
     ),
     "latent": Axis("size of z", (5, 20, 80), lambda n: {"method": {"encoder": {"latent_dim": n}}}),
-    "seeds": Axis("seeds in one program", (1, 2, 4, 8)),
+    "seeds": Axis("seeds in one program", (1, 2, 4)),
 }
 DATA_AXES = ("tasks", "transitions")
 """Along these, batches are drawn from files as well."""

@@ -37,6 +37,9 @@ class LocalExecutor:
         self._taken, self._freed = 0, threading.Condition()
         self._stopping = False
 
+    def width(self, threads: int) -> int:
+        return self.slots
+
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
         return self._pool.submit(self._run, job, hear)
 

@@ -92,6 +92,10 @@ class RayExecutor:
             lines = str(problem).strip().splitlines() or [type(problem).__name__]
             outcome.set_exception(JobFailed(f"{job.label} failed in Ray; {lines[-1]}"))
 
+    def width(self, threads: int) -> int:
+        """How many jobs of so many threads the cluster runs at once, as it is now."""
+        return max(int(self._ray.cluster_resources().get("CPU", 0)) // threads, 1)
+
     def poll(self) -> None:
         for name, news in self._ray.get(self._board.read.remote()).items():
             self._hears[name](*news)

@@ -109,12 +109,12 @@ def reproduce(
     place = place_of(out, work)
     say("plan: looking at what is there, measuring what is not known yet", progress)
     jobs, missing = plan(grid, out, work)
-    slots = processes or max(available_cores() // grid.threads, 1)
-    say(describe_plan(jobs, missing, slots), progress)
     kept = _Keeper(grid, place, Path(keep)) if keep else None
     failures: list[str] = []
     if missing:
+        slots = processes or max(available_cores() // grid.threads, 1)
         with _executor(executor, place, slots, address) as running:
+            say(describe_plan(jobs, missing, running.width(grid.threads)), progress)
             tell = kept.done if kept else lambda job, result: None
             failures = run_graph(missing, running, progress, done=tell)
     if kept:

@@ -30,6 +30,10 @@ class Executor(Protocol):
     slots: int
     """Jobs that may be under way at once."""
 
+    def width(self, threads: int) -> int:
+        """Jobs of so many threads that run at once, for an estimate."""
+        ...
+
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
         """Start the job, as soon as there is room for it."""
         ...
