@@ -138,7 +138,7 @@ def draw(told: dict[str, Any], path: Path) -> None:
             panel.spines[["top", "right"]].set_visible(False)
         row[0].invert_yaxis()
     handles = [plt.Line2D([], [], color=c, marker="o", lw=1.5) for c in colours.values()]
-    figure.legend(handles, colours, loc="outside lower center", ncols=3, fontsize=9)
+    figure.legend(handles, colours, loc="outside upper center", ncols=3, fontsize=9)
     figure.supxlabel("effect on normalised return, with 95% interval", fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120, metadata={"Software": None})

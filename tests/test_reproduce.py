@@ -173,6 +173,16 @@ def test_what_crashed_once_is_done_the_second_time():
     assert run_graph(graph(), Pretend({"a": 1, "d": 2}), "none") == []
 
 
+def test_a_full_disk_stops_only_what_met_it():
+    def keep(job, _):
+        if job.name == "a":
+            raise OSError(28, "No space left on device")
+
+    failures = run_graph(graph(), Pretend(), "none", done=keep)
+    assert failures[0] == "job a: [Errno 28] No space left on device (3 attempts)"
+    assert len(failures) == 3
+
+
 def test_a_mistake_is_not_tried_again():
     executor = Pretend({"a": 1}, hopeless=True)
     assert len(run_graph(graph(), executor, "none")) == 3
@@ -275,6 +285,25 @@ def test_a_place_behind_an_address_has_the_same_results(finished, tmp_path):
     assert one.name == other.name
     for name in ("metrics.jsonl", "checkpoints/00000020.safetensors", "probes/00000020.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert not list(far.glob("partial/*"))
+
+
+def test_another_machine_goes_on_from_what_was_uploaded(finished, tmp_path):
+    """Half of a run is at the address, and nothing of it on this machine."""
+    far, grid = tmp_path / "far", small_grid()
+    collection, training = grid.jobs()
+    shutil.copytree(finished / collection.makes, far / collection.makes)
+    (far / "jobs").mkdir()
+    shutil.copy(finished / "jobs" / f"{collection.name}.json", far / "jobs")
+    (run,) = (finished / "runs").glob("*-s0-*")
+    half = far / "partial" / training.name / run.name
+    shutil.copytree(run, half, ignore=shutil.ignore_patterns("00000020*", "probes", ".lock"))
+    done = reproduce(grid, f"file://{far}", work=tmp_path, reporting=False, progress="none")
+    assert done.failures == []
+    record = store.read_json(far / "jobs" / f"{training.name}.json")
+    assert record["began_at"] == 0.5
+    last = "checkpoints/00000020.safetensors"
+    assert (far / "runs" / run.name / last).read_bytes() == (run / last).read_bytes()
     assert not list(far.glob("partial/*"))
 
 

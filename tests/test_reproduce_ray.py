@@ -11,7 +11,7 @@ from test_reproduce import small_grid
 pytestmark = [pytest.mark.fault_ray, pytest.mark.filterwarnings("ignore")]
 """Ray itself warns of what it deprecates."""
 
-GRID = small_grid(seeds=(0, 1), updates=600, checkpoint_every=100)
+GRID = small_grid(seeds=(0, 1), updates=1500, checkpoint_every=100)
 """Two runs: one for each machine."""
 
 
@@ -28,16 +28,17 @@ def cluster():
 
 def results(place):
     """Everything that must be the same bit for bit."""
-    names = ("metrics.jsonl", "checkpoints/00000600.safetensors", "evaluations/00000600.json")
+    names = ("metrics.jsonl", "checkpoints/00001500.safetensors", "evaluations/00001500.json")
     runs = sorted((place / "runs").iterdir())
     return {(run.name, name): (run / name).read_bytes() for run in runs for name in names}
 
 
 @pytest.mark.parametrize("address", [False, True], ids=["shared folder", "address"])
-def test_a_lost_machine_costs_nothing_but_time(cluster, tmp_path, address):
+def test_a_lost_machine_costs_nothing_but_time(cluster, tmp_path, monkeypatch, address):
     """Every run ends as on one machine; the one that was lost goes on from its checkpoint."""
     import ray
 
+    monkeypatch.setattr("ertrl.launch.place.SECONDS_BETWEEN_UPLOADS", 0.2)
     nodes = [cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)]
     ray.init(address=cluster.address, log_to_driver=False, logging_level="warning")
     out, work = tmp_path / "ray", tmp_path / "work"

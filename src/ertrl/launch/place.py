@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ def place_of(out: str | Path, work: str | Path | None = None) -> "Place":
     """The place that `out` names; `work` is where this machine works on those of an address."""
     if "://" not in str(out):
         return Folder(Path(out).absolute())
-    return Address(str(out).rstrip("/"), Path(work or tempfile.gettempdir()) / "ertrl-work")
+    here = Path(work or tempfile.gettempdir()) / "ertrl-work"
+    return Address(str(out).rstrip("/"), here, SECONDS_BETWEEN_UPLOADS)
 
 
 def record_of(place: "Place", name: str) -> dict[str, Any] | None:
@@ -104,7 +105,7 @@ class Address:
 
     url: str
     work: Path
-    every: float = field(default=SECONDS_BETWEEN_UPLOADS, kw_only=True)
+    every: float
     """Seconds between two uploads of a run under way: a lost machine costs so much work."""
 
     @property
@@ -121,11 +122,10 @@ class Address:
         return url_to_fs(self.url)
 
     def fetch(self, name: str) -> Path:
-        """Once per machine; a record, which may have been made anew, each time."""
+        """Data once per machine; runs and records, which others may have added to, each time."""
         here = self.home / name
-        if here.exists() and here.is_dir():
-            return here
-        return self._fetch(name, here)
+        known = name.startswith("data/") and here.is_dir()
+        return here if known else self._fetch(name, here)
 
     def _fetch(self, name: str, here: Path) -> Path:
         files, root = self._files()

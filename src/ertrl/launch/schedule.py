@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import Progress
 
-from ertrl.errors import Interrupted
+from ertrl.errors import ErtrlError, Interrupted
 from ertrl.launch.jobs import Hear, Job, JobFailed
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars
 from ertrl.signals import stop_signals
@@ -153,17 +153,18 @@ def _take(
 ) -> None:
     """A job has ended: well, to be tried again, or for good."""
     try:
-        result = future.result()
-    except JobFailed as failure:
-        if failure.hopeless or work.attempts >= attempts:
+        done(work.job, future.result())
+    except (ErtrlError, OSError) as failure:  # a full disk, too, stops only what met it
+        hopeless = isinstance(failure, JobFailed) and failure.hopeless
+        if hopeless or work.attempts >= attempts:
             times = f" ({work.attempts} attempts)" if work.attempts > 1 else ""
-            work.error, work.note = f"{failure}{times}", "failed"
+            who = "" if isinstance(failure, JobFailed) else f"{work.job.label}: "
+            work.error, work.note = f"{who}{failure}{times}", "failed"
         else:
             work.note = WAITING
             work.not_before = time.monotonic() + SECONDS_BEFORE_ANOTHER * work.attempts
         return
     work.finish()
-    done(work.job, result)
 
 
 def _move(bars: Progress, works: Sequence[Work]) -> None:
