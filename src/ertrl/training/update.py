@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-from jax.sharding import PartitionSpec
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
@@ -70,7 +71,7 @@ def make_chunk(
         return jax.jit(chunk)
     if len(devices) < 2:
         return jax.jit(jax.vmap(chunk))
-    mesh, runs = jax.make_mesh((len(devices),), ("run",), devices=devices), PartitionSpec("run")
+    mesh, runs = Mesh(np.array(devices), ("run",)), PartitionSpec("run")
     spread = jax.shard_map(
         jax.vmap(chunk), mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
     )
