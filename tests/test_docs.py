@@ -370,13 +370,3 @@ def test_the_correlation_over_families_is_that_of_the_results():
     text = (ROOT / "results" / "benefit" / "README.md").read_text()
     table = (ROOT / "results" / "benefit" / "benefit.md").read_text()
     assert table[table.index("| Tasks | Context |") :].split("\n\n")[0] in text
-
-
-def test_how_cost_grows_is_what_was_measured():
-    page = (ROOT / "docs" / "scaling.md").read_text()
-    for name in ("summary.md", "gpus.md"):
-        assert (ROOT / "results" / "scaling" / name).read_text() in page
-    paper = json.loads((ROOT / "results" / "scaling" / "gpus.json").read_text())
-    assert f"{paper['runs']} trainings" in page
-    assert f"{paper['exaflop']:.0f} exaflop" in page
-    assert f"{paper['assumed_teraflops']:.0f} teraflops" in page
