@@ -91,7 +91,9 @@ def call(
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "ertrl", *job.arguments]
         command += [] if job.silent else ["--progress", "json"]
-        environment = {**os.environ, "NPROC": str(job.threads)}
+        # Several jobs may share an accelerator: each takes only the memory that it needs.
+        shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        environment = {**shared, **os.environ, "NPROC": str(job.threads)}
         result: dict[str, Any] = {}
         with (
             open(log, "w") as errors,

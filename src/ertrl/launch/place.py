@@ -53,7 +53,7 @@ def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[s
     begun, began_at = time.monotonic(), []
 
     def listen(done: int, total: int, note: str) -> None:
-        began_at.append(done / total)
+        began_at.append(done / total)  # the first one counts
         hear(done, total, note)
 
     job = job.in_the_light_of(lambda name: record_of(place, name))

@@ -1,6 +1,7 @@
 """The whole paper, or any other grid, with one call: plan, do what is missing, report."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,7 +14,8 @@ from ertrl.launch.keep import keep_dataset, keep_run
 from ertrl.launch.place import Place, perform, place_of, record_of
 from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
 from ertrl.launch.processes import LocalExecutor
-from ertrl.launch.schedule import Executor, run_graph
+from ertrl.launch.ray import RayExecutor
+from ertrl.launch.schedule import run_graph
 from ertrl.methods import methods as all_methods
 from ertrl.profiles import DEFAULT_VARIANT
 from ertrl.progress import ProgressStyle, say
@@ -120,30 +122,23 @@ def reproduce(
     if kept:
         kept.catch_up(jobs)
     runs = _runs(grid, place)
-    reports = _reports(grid, place, runs, failures) if reporting and runs else []
+    reports = _reports(grid, place, runs) if reporting and runs else []
     return Outcome(place, {c.label: r for c, r in runs}, failures, reports)
 
 
-class _Closing:
-    """An executor for the time of a grid."""
-
-    def __init__(self, executor: Executor, close: Callable[[], None] = lambda: None):
-        self._executor, self._close = executor, close
-
-    def __enter__(self) -> Executor:
-        return self._executor
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
-
-
-def _executor(kind: Where, place: Place, slots: int, address: str | None) -> _Closing:
+@contextmanager
+def _executor(
+    kind: Where, place: Place, slots: int, address: str | None
+) -> Generator[LocalExecutor | RayExecutor]:
+    work = partial(perform, place=place)
     if kind == "local":
-        return _Closing(LocalExecutor(partial(perform, place=place), slots))
-    from ertrl.launch.ray import RayExecutor
-
-    remote = RayExecutor(partial(perform, place=place), address)
-    return _Closing(remote, remote.close)
+        yield LocalExecutor(work, slots)
+        return
+    remote = RayExecutor(work, address)
+    try:
+        yield remote
+    finally:
+        remote.close()
 
 
 class _Keeper:
@@ -199,9 +194,7 @@ def _column(contender: Contender) -> str:
     return Cell(Data(""), contender, 0).label.removesuffix(" seed 0").strip()
 
 
-def _reports(
-    grid: Grid, place: Place, runs: Sequence[tuple[Cell, Path]], failures: Sequence[str]
-) -> list[Path]:
+def _reports(grid: Grid, place: Place, runs: Sequence[tuple[Cell, Path]]) -> list[Path]:
     """One report of all families; those with other data of a family have their own."""
     main: dict[str, str] = {}
     parts: dict[str, list[tuple[Cell, Path]]] = {}
