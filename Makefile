@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-python lint format type docs check lock build clean
+.PHONY: help setup demo test test-slow fault-ray test-python lint format type docs check lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -27,10 +27,13 @@ demo: $(READY)  ## Point-Robot end to end: collect, train, evaluate, report.html
 	@$(BIN)/ertrl demo
 
 test: $(READY)  ## the tests, under 8 minutes on two cores
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not fault_ray"
 
 test-slow: $(READY)  ## every method trained to the end: does it learn? a few minutes
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -n 2 --dist worksteal -m slow
+
+fault-ray: $(READY)  ## a grid on a Ray cluster that loses a machine: equal to the local one? a few minutes
+	$(BIN)/pytest -m fault_ray
 
 test-python:  ## the tests with another Python, in an environment of its own: make test-python PYTHON=python3.13
 	$(MAKE) test PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))

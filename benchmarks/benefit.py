@@ -2,40 +2,23 @@
 
     .venv/bin/python benchmarks/benefit.py        # or: make results-benefit; hours on two cores
 
-Trains both methods with three seeds on the data of benchmarks/collect.py, except on Cheetah-Vel,
-whose runs are those of benchmarks/methods.py (whatever is missing is made), and sets the gain
-against the distance between behaviour policies. Works in build/benefit (killed, it goes on where it
-was) and keeps numbers, tables and figure in results/benefit. `--so-far` trains nothing and reports
-the runs that are finished.
+Trains both methods with three seeds and sets the gain against the distance between behaviour
+policies. Works in build/grid (killed, it goes on where it was) and keeps numbers, tables and figure
+in results/benefit.
 """
 
-import argparse
-
 from collect import TARGETS
-from ertrl import api
-from ertrl.launch import compare
+from ertrl.launch.plan import Data
 from ertrl.reporting import report
-from shared import COMPARISON, KEEP, ONCE, PAIR, SEEDS, WORK, data_of_methods, keep
+from shared import COMPARISON, KEEP, PAIR, WORK, done, grid_of, keep
 
 
-def main(*, so_far: bool) -> None:
-    work = WORK / "benefit"
-    cheetah, *others = TARGETS
-    runs = compare([data_of_methods(cheetah)], PAIR, SEEDS, WORK / "results" / cheetah)
-    if so_far:
-        runs += [p.parent for p in sorted(work.glob("runs/*/evaluations")) if any(p.glob("*.json"))]
-    else:
-        datasets = [api.collect(family, WORK / "collect" / family) for family in others]
-        runs += compare(datasets, [c._replace(settings=ONCE) for c in PAIR], SEEDS, work)
-    report(runs, work / "report")
-    keep(
-        work / "report",
-        KEEP / "benefit",
-        COMPARISON | {"distance.png": "figures/benefit-distance.png"},
-    )
+def main() -> None:
+    runs = done(grid_of([Data(family) for family in TARGETS], PAIR)).runs
+    work = WORK / "benefit" / "report"
+    report(list(runs.values()), work)
+    keep(work, KEEP / "benefit", COMPARISON | {"distance.png": "figures/benefit-distance.png"})
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--so-far", action="store_true", help="report what has been trained")
-    main(so_far=parser.parse_args().so_far)
+    main()

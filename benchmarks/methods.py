@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/methods.py cheetah-vel  # or: make results-methods ARGS=cheetah-vel
 
 On Point-Robot the methods' switches and FOCAL with BRAC run, too; on Cheetah-Vel every method with
-and without next states in its context. Works in build/results (killed, it goes on where it was) and
+and without next states in its context. Works in build/grid (killed, it goes on where it was) and
 keeps the small files in results/FAMILY: numbers per seed with their provenance (results.json), the
 table of the five methods and their paths (summary.md, *-paths.png) and that of all variants
 (variants.md). `--seeds 1` and `--no-variants` make less of it, `--updates 5000` shorter runs.
@@ -12,9 +12,10 @@ table of the five methods and their paths (summary.md, *-paths.png) and that of 
 
 import argparse
 
-from ertrl.launch import Contender, compare
+from ertrl.launch import Contender
+from ertrl.launch.plan import Data
 from ertrl.reporting import report
-from shared import KEEP, METHODS, ONCE, WORK, data_of_methods, keep
+from shared import KEEP, METHODS, ONCE, WORK, done, grid_of, keep
 
 SWITCHES = (
     Contender("er-trl", settings={"method": {"use_dml": False}}),
@@ -32,19 +33,17 @@ EXTRA = {
 
 
 def main(family: str, seeds: int, settings: dict, variants: bool) -> None:
-    contenders = [
-        contender._replace(settings={**settings, **contender.settings})
-        for contender in METHODS + (EXTRA.get(family, ()) if variants else ())
-    ]
+    five, extra = METHODS, EXTRA.get(family, ()) if variants else ()
+    grid = grid_of([Data(family)], (*five, *extra), range(seeds))._replace(train_settings=settings)
+    runs = done(grid).runs
     work, place = WORK / "results" / family, KEEP / family
-    runs = compare([data_of_methods(family)], contenders, range(seeds), work)
-    five = [run for i, run in enumerate(runs) if i % len(contenders) < len(METHODS)]
-    report(five, work / "five")
+    plain = [runs[cell.label] for cell in grid.cells if cell.contender in five]
+    report(plain, work / "five")
     pictures = {path.name: path.name for path in (work / "five" / "figures").glob("*-paths.png")}
     keep(work / "five", place, {"summary.md": "tables/summary.md", "results.json": "results.json"})
     keep(work / "five" / "figures", place, pictures)
-    if len(runs) > len(five):
-        report(runs, work / "report")
+    if extra:
+        report(list(runs.values()), work / "report")
         variants_too = {"variants.md": "tables/summary.md", "results.json": "results.json"}
         keep(work / "report", place, variants_too)
 

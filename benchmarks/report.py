@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/report.py        # or: make results-report
 
-Goes on from what benchmarks/methods.py made in build/results, and makes what is missing. Writes the
+Goes on from what benchmarks/methods.py made in build/grid, and makes what is missing. Writes the
 page into build/results/report, keeps its numbers in results/report and, where there is a
 Chromium, pictures of its sections in docs/img/report.
 """
@@ -13,15 +13,12 @@ from pathlib import Path
 
 from PIL import Image
 
-from ertrl import api
-from ertrl.evaluation.probes import ProbeSettings
-from ertrl.launch import compare
+from ertrl.launch.plan import Data
+from ertrl.launch.reproduce import PROBE_TRANSITIONS
 from ertrl.reporting import report
-from shared import KEEP, METHODS, ROOT, SEEDS, WORK, data_of_methods, keep
+from shared import KEEP, METHODS, ROOT, WORK, done, grid_of, keep
 
 FAMILIES = ("point-robot", "cheetah-vel")
-PROBES = ProbeSettings(transitions=200)
-"""A fifth of the paper's transitions: support vector regression takes its time."""
 PICTURES = ROOT / "docs" / "img" / "report"
 SECTIONS = [
     f"cheetah-vel-{name}"
@@ -30,14 +27,10 @@ SECTIONS = [
 
 
 def main() -> None:
-    runs = []
-    for family in FAMILIES:
-        runs += compare([data_of_methods(family)], METHODS, SEEDS, WORK / "results" / family)
-    for done, run in enumerate(runs, 1):
-        api.probe(run, settings=PROBES)
-        print(f"probed {done} of {len(runs)}", flush=True)
+    datasets = [Data(family) for family in FAMILIES]
+    runs = done(grid_of(datasets, METHODS, probe_transitions=PROBE_TRANSITIONS)).runs
     made = WORK / "results" / "report"
-    page = report(runs, made)
+    page = report(list(runs.values()), made)
     keep(made, KEEP / "report", {"results.json": "results.json"})
     photograph(page, PICTURES)
 

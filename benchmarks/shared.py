@@ -1,11 +1,15 @@
 """What the benchmarks share: where they work, what they keep, who competes."""
 
 import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ertrl import api
 from ertrl.data import Dataset
 from ertrl.launch import Contender
+from ertrl.launch.plan import Data, Grid, cells
+from ertrl.launch.reproduce import Outcome, reproduce
 
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build", ROOT / "results"
@@ -23,9 +27,27 @@ COMPARISON = {
 """What is kept of a report that compares two methods: name there -> name in the report."""
 
 
+def grid_of(
+    datasets: Sequence[Data],
+    contenders: Sequence[Contender],
+    seeds: Sequence[int] = SEEDS,
+    probe_transitions: int = 0,
+) -> Grid:
+    return Grid(cells(datasets, contenders, seeds), probe_transitions=probe_transitions)
+
+
+def done(grid: Grid) -> Outcome:
+    """A grid whose runs are all there; all benchmarks share one place, so nothing is run twice."""
+    outcome = reproduce(grid, WORK / "grid", reporting=False)
+    if outcome.failures:
+        sys.exit("\n".join(outcome.failures))
+    return outcome
+
+
 def data_of_methods(family: str) -> Dataset:
     """The data that benchmarks/methods.py trains on, collected if it is missing."""
-    return api.collect(family, WORK / "results" / family / "data" / family)
+    job = Grid(()).collection(Data(family))
+    return api.collect(family, WORK / "grid" / job.makes)
 
 
 def keep(made: Path, place: Path, files: dict[str, str]) -> None:

@@ -5,35 +5,30 @@
     .venv/bin/python benchmarks/style.py cheetah-vel      # about 40 minutes
 
 Collects data at several strengths of --style, normalised with the experts of strength 0, trains
-both methods with three seeds on each and reports. Works in build/style (killed, it goes on where it
+both methods with three seeds on each and reports. Works in build/grid (killed, it goes on where it
 was) and keeps the small files in results/style/FAMILY.
 """
 
 import sys
-from dataclasses import replace
 
-from ertrl import api
-from ertrl.launch import compare
-from ertrl.profiles import collect_config
+from ertrl.launch.plan import Data
 from ertrl.reporting import report
-from shared import COMPARISON, KEEP, PAIR, SEEDS, WORK, keep
+from shared import COMPARISON, KEEP, PAIR, WORK, done, grid_of, keep
 
-STRENGTHS = {"point-robot": (0.0, 0.25, 0.5, 1.0), "cheetah-vel": (0.0, 0.5, 1.0)}
+STRENGTHS = {"point-robot": (0.25, 0.5, 1.0), "cheetah-vel": (0.5, 1.0)}
 
 
 def main(family: str) -> None:
-    work, datasets = WORK / "style" / family, []
-    for strength in STRENGTHS[family]:
-        config = replace(collect_config("laptop", family), style=strength)
-        place = work / "data" / f"style-{strength:g}"
-        plain = datasets[0] if datasets else None
-        datasets.append(api.collect(family, place, config=config, references=plain))
-    report(compare(datasets, PAIR, SEEDS, work), work / "report")
-    keep(
-        work / "report",
-        KEEP / "style" / family,
-        COMPARISON | {"dose.png": "figures/benefit-dose.png"},
-    )
+    plain = Data(family)
+    styled = [
+        Data(family, settings={"style": strength}, references=plain)
+        for strength in STRENGTHS[family]
+    ]
+    runs = done(grid_of([plain, *styled], PAIR)).runs
+    work = WORK / "style" / family
+    report(list(runs.values()), work)
+    files = COMPARISON | {"dose.png": "figures/benefit-dose.png"}
+    keep(work, KEEP / "style" / family, files)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ertrl.bench import behaviour, deployed, updates
+from ertrl.bench import behaviour, deployed, scaling, updates
 from ertrl.bench.updates import product_flops, update_speed
-from ertrl.profiles import collect_config
+from ertrl.config import replace_from_json
+from ertrl.profiles import collect_config, train_config
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,3 +91,48 @@ def test_a_step_of_least_squares_is_quick():
     assert stored["least_squares"]["update"] < 50
     calls = [found[c] for found in stored["methods"].values() for c in found if "100" not in c]
     assert max(calls) < 100
+
+
+def test_growth_is_measured_and_expected(monkeypatch):
+    short = {
+        name: axis._replace(values=values)
+        for (name, axis), values in zip(
+            scaling.AXES.items(),
+            [(4, 8), (400, 4000), (4, 16), (8, 64), (2, 4), (1, 2)],
+            strict=True,
+        )
+    }
+    monkeypatch.setattr(scaling, "AXES", short)
+    small = {"sampling": {"meta_batch": 4}}
+    monkeypatch.setattr(
+        scaling, "train_config", lambda *a: replace_from_json(train_config(*a), small)
+    )
+    result = scaling.scaling(("focal",), "laptop", "point-robot", seconds=0.01)
+    found = {(g["axis"], g["method"]): g for g in scaling.growth(result)}
+    assert found.keys() == {
+        *((axis, "focal") for axis in short if axis != "transitions"),
+        ("tasks", None),
+        ("transitions", None),
+    }
+    assert found["tasks", "focal"]["expected"] == 0, "an update sees as many as it draws"
+    assert found["meta_batch", "focal"]["expected"] == pytest.approx(1, abs=0.1)
+    assert 0 < found["context", "focal"]["expected"] < 1
+    assert found["seeds", "focal"]["expected"] == pytest.approx(1)
+    files = [p["files_mib"] for p in result["points"] if p["axis"] == "transitions"]
+    assert files[1] == pytest.approx(10 * files[0], rel=0.1)
+    assert scaling.growth_table(result).count("\n") == 2 + len(found)
+
+
+def test_the_power_of_growth():
+    assert scaling.slope([1, 10, 100], [3, 3, 3]) == 0
+    assert scaling.slope([2, 4, 8], [5, 9, 20]) == pytest.approx(1)
+
+
+def test_on_paper_more_gpus_take_less_until_the_longest_run(monkeypatch):
+    paper = train_config("laptop", "point-robot", "focal")
+    monkeypatch.setattr(scaling, "train_config", lambda *a: paper)
+    found = scaling.paper_on_gpus(["point-robot"], ["focal"], seeds=3, gpus=(1, 2, 64))
+    one, two, many = found["hours"].values()
+    assert one == pytest.approx(3 * many)
+    assert two == pytest.approx(2 * many)
+    assert found["exaflop"] == pytest.approx(one * 3600 * 5e12 / 1e18)

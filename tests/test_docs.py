@@ -230,7 +230,8 @@ def test_files_that_are_named_exist(page):
     """`envs/physics.py`, `tests/test_losses.py`, `src/ertrl/methods/`: after a move docs follow."""
     if page.name.startswith("add-a-"):
         pytest.skip("names files that its reader will write")
-    made = ("data/", "runs/", "demo/", "build/", "tables/", "figures/", "probes/", "tasks/")
+    made = ("data/", "runs/", "jobs/", "demo/", "build/", "report/")
+    made += ("tables/", "figures/", "probes/", "tasks/")
     homes = (ROOT, ROOT / "src" / "ertrl", page.parent)
     for name in re.findall(r"`([\w./-]+/(?:[\w-]+\.(?:py|json|md|yml))?)[`:]", page.read_text()):
         exists = any((home / name).exists() for home in homes)

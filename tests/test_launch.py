@@ -11,15 +11,18 @@ from rich.console import Console
 
 from conftest import tiny_config
 from ertrl.errors import Interrupted, RunError
-from ertrl.launch import Job, processes, run_jobs
+from ertrl.launch import Job, run_jobs, schedule
 from ertrl.progress import rich_bars
 from ertrl.training import Run
 
 
 def test_a_failing_job_is_named_with_its_reason(tmp_path):
     broken = Job("broken", ("train", "er-trl", "--data", "nowhere"), tmp_path / "b.log")
-    with pytest.raises(RunError, match=r"broken failed(.|\n)*nowhere is not a dataset"):
-        run_jobs([broken])
+    fine = Job("fine", ("list",), tmp_path / "fine.log", silent=True)
+    with pytest.raises(RunError, match=r"broken failed(.|\n)*nowhere is not a dataset") as raised:
+        run_jobs([broken, fine])
+    assert "fine" not in str(raised.value)
+    assert (tmp_path / "fine.log").exists(), "one failure does not keep the others from running"
 
 
 def test_a_job_that_cannot_even_start_is_an_error(tmp_path):
@@ -67,8 +70,8 @@ def test_a_process_that_has_done_nothing_yet_is_stopped_at_once(tiny_dataset, tm
     assert not run.checkpoints.steps()
 
 
-def works(*names: str) -> list[processes._Work]:
-    return [processes._Work(Job(name, (), Path("log"))) for name in names]
+def works(*names: str) -> list[schedule.Work]:
+    return [schedule.Work(Job(name, (), Path("log"))) for name in names]
 
 
 def test_bars_of_many_jobs_fit_on_a_screen():
@@ -77,7 +80,7 @@ def test_bars_of_many_jobs_fit_on_a_screen():
         some[0].done, some[0].total = 7, 7
         some[1].done, some[1].total, some[1].note = 3, 7, "half way"
         bars = rich_bars(Console())
-        processes._move(bars, some)
+        schedule._move(bars, some)
         *own, every = bars.tasks
         shown = [bar.description for bar in own if bar.visible]
         assert shown == (["job 1"] if count == 30 else [work.job.label for work in some])
@@ -89,8 +92,8 @@ def test_the_time_left_is_judged_by_work_that_was_done_now():
     a.done, b.done, c.done, c.total = 1, 1, 3, 4
     a.before, b.before, c.before = 1.0, 0.75, 0.5
     # Half a job in 10 s, and one and a quarter are left.
-    line = processes._line([a, b, c, d], elapsed=10.0)
+    line = schedule._line([a, b, c, d], elapsed=10.0)
     assert line == "2 of 4 done, c 75%, about 25 s left"
     b.before, c.before = 1.0, 0.75
-    line = processes._line([a, b, c, d], elapsed=10.0)
+    line = schedule._line([a, b, c, d], elapsed=10.0)
     assert "left" not in line, "nothing to judge by"

@@ -1,6 +1,9 @@
 """Several seeds: as processes, in one program, and resumed from different steps."""
 
 import json
+import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -105,3 +108,29 @@ def test_seed_and_threads_do_not_go_with_seeds(tiny_dataset, tmp_path, capsys):
         assert main([*words, option, "2", "--out", str(tmp_path)]) == 2
         assert f"--seeds and {option} do not go together" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+FOUR_DEVICES = """
+import sys
+import jax
+from pathlib import Path
+from ertrl.data import Dataset
+from ertrl.provenance import device_text
+from ertrl.training import Run, train_together
+
+assert len(jax.devices()) == 4, jax.devices()
+assert device_text() == "4 x cpu (1 thread)"
+train_together([Run(path) for path in sys.argv[2:]], Dataset(sys.argv[1]), "none")
+"""
+
+
+def test_seeds_spread_over_devices_are_the_runs_they_would_be_on_one(alone, tiny_dataset, tmp_path):
+    """Five runs on four devices that XLA makes of the CPU; two of them are compared."""
+    runs = runs_of(range(5), tmp_path, tiny_dataset)
+    words = [sys.executable, "-c", FOUR_DEVICES, str(tiny_dataset.path)]
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    subprocess.run([*words, *(str(r.path) for r in runs)], env=os.environ | flags, check=True)
+    for one, other in zip(alone, runs, strict=False):
+        assert_same_weights(one, other)
+        assert one.evaluations.steps() == other.evaluations.steps()
+    assert all(run.checkpoints.newest() == run.config.updates for run in runs)

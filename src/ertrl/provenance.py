@@ -66,12 +66,33 @@ def threads() -> int:
     return int(os.environ.get("NPROC") or 0) or available_cores()
 
 
+def devices() -> list[str]:
+    """What JAX computes on, one entry per device: 'cpu', or the name of an accelerator."""
+    import jax  # late: what only asks for versions does not need it
+
+    return [d.platform if d.platform == "cpu" else d.device_kind for d in jax.devices()]
+
+
+def device_text() -> str:
+    """The same for a person: 'cpu (1 thread)', '8 x NVIDIA A100'."""
+    found = devices()
+    if set(found) == {"cpu"}:
+        many = f"{len(found)} x " if len(found) > 1 else ""
+        return f"{many}cpu ({threads()} thread{'s' if threads() > 1 else ''})"
+    return f"{len(found)} x {found[0]}" if len(found) > 1 else found[0]
+
+
+def machine() -> dict[str, Any]:
+    return {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.platform()}
+
+
 def provenance() -> dict[str, Any]:
     """What to store next to every result."""
     return {
         "command": command(),
         "commit": _commit(),
         "versions": versions(),
-        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.platform()},
+        "machine": machine(),
         "threads": threads(),
+        "devices": devices(),
     }

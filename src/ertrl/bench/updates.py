@@ -14,7 +14,7 @@ from jax.interpreters import partial_eval
 
 from ertrl.envs import make_family
 from ertrl.profiles import train_config
-from ertrl.provenance import provenance
+from ertrl.provenance import device_text, provenance
 from ertrl.training.update import init, run_key, update
 from ertrl.types import Context, Dims, TaskBatch, Transitions
 
@@ -76,7 +76,7 @@ def random_batch(config, dims: Dims) -> TaskBatch:
     )
 
 
-def _memory(compiled: Any) -> int:
+def program_memory(compiled: Any) -> int:
     """Bytes of a program's inputs, outputs and temporary arrays."""
     m = compiled.memory_analysis()
     return m.temp_size_in_bytes + m.argument_size_in_bytes + m.output_size_in_bytes
@@ -137,7 +137,7 @@ def update_speed(
             "peak_gflop_per_second": float(peak / 1e9),
             "fraction_of_peak": float(rate / peak),
             "compile_seconds": compile_seconds,
-            "program_memory_mib": _memory(compiled) / 2**20,
+            "program_memory_mib": program_memory(compiled) / 2**20,
             "measured_updates": len(updates),
         }
     return {
@@ -151,7 +151,7 @@ def update_speed(
 
 def describe(result: dict[str, Any]) -> str:
     """The result as a person reads it."""
-    lines = [f"{result['family']}, profile {result['profile']}, on {jax.default_backend()}"]
+    lines = [f"{result['family']}, profile {result['profile']}, on {device_text()}"]
     for name, r in result["methods"].items():
         lines.append(
             f"  {name:14} {r['updates_per_second']:8.2f} updates/s  "

@@ -11,7 +11,7 @@ from ertrl.errors import ConfigError
 
 @command("bench")
 def run(
-    what: Positional[Literal["train", "env", "collect", "adapt"]],
+    what: Positional[Literal["train", "env", "collect", "adapt", "scaling"]],
     profile: str = "",
     family: str = "",
     method: tuple[str, ...] = (),
@@ -22,15 +22,16 @@ def run(
     """Measure speed on this machine.
 
     Args:
-        what: Training updates against the machine's matrix-product peak, simulation steps,
-            the parts of a collection, or microseconds of an exported agent per action and per
-            observed transition.
-        profile: (train, collect, adapt) Sizes of this profile; train takes paper if not given,
-            the others laptop.
-        family: (train, adapt) Sizes of this family, else of cheetah-vel. (env, collect) Only this
-            family, else all.
-        method: (train, adapt) Which methods; all of them if not given.
-        seconds: (train, collect, adapt) Time to measure each method or family for.
+        what: Training updates against the machine's matrix-product peak, simulation steps, the
+            parts of a collection, microseconds of an exported agent per action and per observed
+            transition, or how time and memory of training grow.
+        profile: (all but env) Sizes of this profile; train takes paper if not given, the others
+            laptop.
+        family: (train, adapt, scaling) Sizes of this family, else of cheetah-vel. (env, collect)
+            Only this family, else all.
+        method: (train, adapt, scaling) Which methods; all of them if not given.
+        seconds: (train, collect, adapt) Time to measure each method or family for. (scaling) The
+            same for all its points.
         threads: CPU threads; 0 takes all.
     """
     if seconds <= 0:
@@ -51,6 +52,14 @@ def run(
 
         sizes = profile or "laptop", family or "cheetah-vel"
         value = adaptation_speed(method or tuple(methods()), *sizes, seconds)
+    elif what == "scaling":
+        from ertrl.bench.scaling import AXES, describe, scaling
+        from ertrl.methods import methods
+        from ertrl.progress import say
+
+        names, points = method or tuple(methods()), sum(len(a.values) for a in AXES.values())
+        profile, family = profile or "laptop", family or "cheetah-vel"
+        value = scaling(names, profile, family, seconds / points, say=say)
     else:
         from ertrl.bench.simulation import describe, simulation_speed
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
 
@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> None:
         raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
     from ertrl import api
     from ertrl.collection.cost import describe_estimate
-    from ertrl.envs import make_family
+    from ertrl.envs import make_family, parse_options
     from ertrl.profiles import collect_config
 
     family = own_part(family)
@@ -54,7 +54,7 @@ def run(argv: Sequence[str]) -> None:
     profile, variant = peek(argv, "--profile", "laptop"), peek(argv, "--variant", "paper")
     default = Collect(collect_config(profile, family, variant), profile, variant)
     command = parse(Collect, f"collect {family}", argv[1:], default=default)
-    options = _family_options(command.option, known)
+    options = parse_options(command.option, known)
     settings = {"profile": profile, "variant": variant, "config": command.config}
     if command.dry_run:
         value = api.estimate_collection(family, command.out, options=options, **settings)
@@ -69,20 +69,3 @@ def run(argv: Sequence[str]) -> None:
         **settings,
     )
     output_dataset(dataset, command.json)
-
-
-def _family_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
-    """NAME=VALUE as values of the type that the family's option has."""
-    chosen = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise ConfigError(f"--option takes NAME=VALUE, got '{word}'")
-        wanted = type(defaults.get(name, ""))
-        try:
-            truth = {"true": True, "false": False}
-            chosen[name] = truth[value.lower()] if wanted is bool else wanted(value)
-        except (ValueError, KeyError):
-            kind = "true or false" if wanted is bool else f"of type {wanted.__name__}"
-            raise ConfigError(f"option {name} must be {kind}, got '{value}'") from None
-    return chosen

@@ -33,6 +33,8 @@ def run(
         raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api
     from ertrl.evaluation import missing_repeats
+    from ertrl.progress import say
+    from ertrl.provenance import device_text
     from ertrl.training import open_runs
 
     settings = None
@@ -46,6 +48,7 @@ def run(
     chosen = (*protocol, "idaq") if adapt == "idaq" else protocol
     opened = open_runs(runs)
     values = []
+    say(f"evaluate: on {device_text()}")
     for run in opened:
         result = api.evaluate(run, chosen, data=data, step=step)
         values.append({**result, "scores": result.scores})

@@ -24,6 +24,9 @@ def run(
         out: Where to write: .mp4 or .gif.
     """
     from ertrl import api
+    from ertrl.progress import say
+    from ertrl.provenance import device_text
 
+    say(f"render: on {device_text()}")
     path = api.render(run, task, out, data=data)
     output({"clip": str(path)}, None if json else f"wrote {path}")

@@ -24,6 +24,7 @@ from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
 from ertrl.envs import Family, anchor_returns, mean_returns
 from ertrl.errors import ConfigError, Interrupted, SimulationError, TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle, say
+from ertrl.provenance import device_text
 from ertrl.signals import stop_signals
 from ertrl.types import Episodes
 
@@ -60,7 +61,8 @@ def collect(
             if point is None:
                 wanted = needs(family, config)
                 check_disk(wanted, path)
-                say(f"collect {family.name}: {describe_needs(wanted)}", progress)
+                needed = f"{describe_needs(wanted)}; on {device_text()}"
+                say(f"collect {family.name}: {needed}", progress)
             filled = point and point.facts["episodes"]["count"]
             collection = _Collection(family, config, path, savepoints, filled)
             if point is not None:

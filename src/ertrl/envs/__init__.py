@@ -1,7 +1,7 @@
 """Task families, their simulations and their Gymnasium environments."""
 
 from ertrl.envs.families import family_names, make_family
-from ertrl.envs.family import Family, Simulation, Step
+from ertrl.envs.family import Family, Simulation, Step, parse_options
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
 from ertrl.envs.own import register_family
 from ertrl.envs.rollout import Watch, anchor_returns, mean_returns, rollout
@@ -23,6 +23,7 @@ __all__ = [
     "group_title",
     "make_family",
     "mean_returns",
+    "parse_options",
     "register_family",
     "rollout",
 ]

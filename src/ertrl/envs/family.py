@@ -186,3 +186,20 @@ class Family(Described, ABC):
                 f"({', '.join(self.parameter_names)}), got {task!r}"
             )
         return own
+
+
+def parse_options(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """NAME=VALUE as values of the type that the family's option has."""
+    chosen = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"an option of a family is NAME=VALUE, got '{word}'")
+        wanted = type(defaults.get(name, ""))
+        try:
+            truth = {"true": True, "false": False}
+            chosen[name] = truth[value.lower()] if wanted is bool else wanted(value)
+        except (ValueError, KeyError):
+            kind = "true or false" if wanted is bool else f"of type {wanted.__name__}"
+            raise ConfigError(f"option {name} must be {kind}, got '{value}'") from None
+    return chosen

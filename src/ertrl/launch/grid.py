@@ -11,7 +11,8 @@ import jax
 from ertrl.config import replace_from_json
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
-from ertrl.launch.processes import Job, run_jobs
+from ertrl.launch.jobs import Job
+from ertrl.launch.processes import run_jobs
 from ertrl.profiles import train_config
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, train_together

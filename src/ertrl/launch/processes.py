@@ -1,170 +1,110 @@
-"""Runs as processes of their own, as many at once as there are cores.
+"""Jobs as processes on this machine, as many at once as there are cores.
 
-One XLA thread per process: small networks gain nothing from a second one, results do not depend on
-how many cores a machine has, and a crash stays in its process.
+One XLA thread per process: small networks gain nothing from a second one (benchmarks/processes.py
+measures it), results do not depend on how many cores a machine has, and a crash stays in its
+process.
 """
 
-import json
 import os
 import subprocess
-import sys
 import threading
-import time
-from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import nullcontext
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress
-
-from ertrl.errors import Interrupted, RunError
-from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars, show_line
+from ertrl.launch.jobs import Hear, Job, JobFailed, Started, call
+from ertrl.launch.schedule import run_graph
+from ertrl.progress import ProgressStyle
 from ertrl.provenance import available_cores
-from ertrl.signals import stop_signals
-from ertrl.text import readable_duration
 
-WAITING = "waiting"
-MOST_BARS = 12
-"""As many as fit on a screen."""
+Perform = Callable[[Job, Hear, Started], dict[str, Any]]
+"""Does a job and tells of its process."""
 
 
-class Job(NamedTuple):
-    """One call of the command line."""
-
-    label: str
-    arguments: tuple[str, ...]
-    """After `ertrl`; the command must take `--progress json`."""
-    log: Path
-    """Where its error output goes."""
+def _call(job: Job, hear: Hear, started: Started) -> dict[str, Any]:
+    return call(job, hear, started=started)
 
 
-@dataclass
-class _Work:
-    """A job, how far it is, and the process that does it."""
+class _Child:
+    """A job's process, and whether it has done anything yet."""
 
-    job: Job
-    done: int = 0
-    total: int = 1
-    note: str = WAITING
-    before: float | None = None
-    """Share that was done when the process started: earlier ones did that."""
-    process: subprocess.Popen | None = None
+    def __init__(self, hear: Hear):
+        self.process: subprocess.Popen | None = None
+        self._hear, self._first, self._worked = hear, None, False
 
-    @property
-    def share(self) -> float:
-        return self.done / self.total
-
-    def run(self, stop: threading.Event) -> None:
-        if stop.is_set():
-            return
-        try:
-            self._run()
-        except (OSError, RunError) as error:
-            stop.set()
-            raise RunError(f"{self.job.label} failed; {error}") from None
-
-    def _run(self) -> None:
-        log = self.job.log
-        log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "ertrl", *self.job.arguments, "--progress", "json"]
-        environment = {**os.environ, "NPROC": "1"}
-        self.note = "starting"
-        with (
-            open(log, "w") as errors,
-            subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
-            ) as self.process,
-        ):
-            for line in self.process.stdout or ():
-                self._hear(line)
-        if self.process.returncode:
-            tail = "\n".join(log.read_text().strip().splitlines()[-5:])
-            raise RunError(f"the end of {log} says:\n{tail}")
-        self.done = self.total
-        self.before = 1.0 if self.before is None else self.before
+    def hear(self, done: int, total: int, note: str) -> None:
+        self._first = done if self._first is None else self._first
+        self._worked = done > self._first
+        self._hear(done, total, note)
 
     def stop(self) -> None:
         """Let it save what it has done; a process that only starts or compiles has done nothing."""
         if self.process:
-            worked = self.before is not None and self.share > self.before
-            self.process.terminate() if worked else self.process.kill()
-            self.note = "stopping"
+            self.process.terminate() if self._worked else self.process.kill()
 
-    def _hear(self, line: str) -> None:
+    def kill(self) -> None:
+        if self.process:
+            self.process.kill()
+
+
+class LocalExecutor:
+    """Processes side by side, within the memory of the machine."""
+
+    def __init__(self, perform: Perform = _call, slots: int = 0):
+        self.slots = slots or available_cores()
+        self._perform = perform
+        self._pool = ThreadPoolExecutor(self.slots)
+        self._children: set[_Child] = set()
+        self._memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._taken, self._freed = 0, threading.Condition()
+        self._stopping = False
+
+    def width(self, threads: int) -> int:
+        return self.slots
+
+    def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
+        return self._pool.submit(self._run, job, hear)
+
+    def poll(self) -> None:
+        """Everything is heard at once."""
+
+    def stop(self) -> None:
+        if not self._stopping:
+            self._stopping = True
+            for child in list(self._children):
+                child.stop()
+
+    def kill(self) -> None:
+        self._stopping = True
+        for child in list(self._children):
+            child.kill()
+
+    def _run(self, job: Job, hear: Hear) -> dict[str, Any]:
+        with self._freed:
+            # One that is larger than the machine runs alone: it may be smaller than it seems.
+            self._freed.wait_for(
+                lambda: self._taken + job.memory <= self._memory or not self._taken
+            )
+            self._taken += job.memory
+        child = _Child(hear)
+
+        def started(process: subprocess.Popen) -> None:
+            child.process = process
+            self._children.add(child)
+            if self._stopping:
+                child.stop()
+
         try:
-            said = json.loads(line)
-            self.done, self.total, self.note = said["done"], said["total"], said["note"]
-        except (ValueError, KeyError, TypeError):
-            return  # anything else that the command prints is its result
-        self.before = self.share if self.before is None else self.before
+            return self._perform(job, child.hear, started)
+        finally:
+            self._children.discard(child)
+            with self._freed:
+                self._taken -= job.memory
+                self._freed.notify_all()
 
 
 def run_jobs(jobs: Sequence[Job], progress: ProgressStyle = "auto") -> None:
-    """Run all jobs, with a progress bar each; after a failure no further one is started.
-
-    Lines are for a person: with any style but "auto" there are none.
-    """
-    works, stop = [_Work(job) for job in jobs], threading.Event()
-    console = Console(stderr=True)
-    bars = rich_bars(console) if console.is_terminal and progress == "auto" else None
-    begun = last_line = time.monotonic()
-    with (
-        stop_signals() as received,
-        bars or nullcontext(),
-        ThreadPoolExecutor(available_cores()) as pool,
-    ):
-        futures = [pool.submit(work.run, stop) for work in works]
-        waiting = set(futures)
-        try:
-            while waiting:
-                _, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
-                if received and not stop.is_set():
-                    stop.set()
-                    for work in works:
-                        work.stop()
-                if bars:
-                    _move(bars, works)
-                elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
-                    last_line = time.monotonic()
-                    show_line(_line(works, last_line - begun))
-        except (
-            KeyboardInterrupt
-        ):  # the second one: the pool would wait for all to end by themselves
-            for work in works:
-                if work.process:
-                    work.process.kill()
-            raise
-    if received:
-        raise Interrupted(
-            "stopped; every run has saved its state. Start again to go on.", received[0]
-        )
-    for future in futures:
-        future.result()
-
-
-def _move(bars: Progress, works: Sequence[_Work]) -> None:
-    """Every job has a bar; where they are too many for a screen, only while it runs."""
-    crowded = len(works) > MOST_BARS
-    if not bars.tasks:
-        for work in works:
-            bars.add_task(work.job.label, note="")
-        bars.add_task("all runs", total=len(works), note="", visible=crowded)
-    *own, every = bars.tasks
-    for bar, work in zip(own, works, strict=True):
-        visible = not crowded or (work.share < 1 and work.note != WAITING)
-        bars.update(bar.id, completed=work.done, total=work.total, note=work.note, visible=visible)
-    bars.update(every.id, completed=sum(work.share == 1 for work in works))
-
-
-def _line(works: Sequence[_Work], elapsed: float) -> str:
-    """How far all of it is, and how long the rest takes at the speed of what was done now."""
-    did = sum(work.share - (work.before or 0.0) for work in works)
-    to_do = sum(1 - work.share for work in works)
-    parts = [f"{sum(work.share == 1 for work in works)} of {len(works)} done"]
-    parts += [f"{work.job.label} {work.share:.0%}" for work in works if 0 < work.share < 1]
-    if did > 0.02 * (did + to_do):
-        parts.append(f"about {readable_duration(elapsed * to_do / did)} left")
-    return ", ".join(parts)
+    """Run all jobs side by side; those that fail are named at the end, and the others are done."""
+    failures = run_graph(jobs, LocalExecutor(), progress, attempts=1)
+    if failures:
+        raise JobFailed("\n".join(failures))

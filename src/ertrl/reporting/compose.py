@@ -8,6 +8,7 @@ from rich.console import Console
 
 from ertrl import store
 from ertrl.progress import say
+from ertrl.provenance import device_text
 from ertrl.reporting.draw import draw_family, draw_gains
 from ertrl.reporting.draw.look import to_bytes
 from ertrl.reporting.measure.comparison import returns_table
@@ -25,13 +26,16 @@ def report(
     runs: Runs,
     out: str | Path = "report",
     data: str | Path | Sequence[str | Path] | None = None,
+    *,
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write report.html, figures, tables and results.json into the folder `out`.
 
     `runs` are run folders, or folders of runs. `data` names the dataset folders, where they are
-    no longer at the place the runs were trained from. Returns the path of report.html.
+    no longer at the place the runs were trained from. `notes` say what a reader must know besides.
+    Returns the path of report.html.
     """
-    out, made = Path(out), compose(runs, data)
+    out, made = Path(out), compose(runs, data, notes)
     say(f"report: writing {out}")
     for pictures in (*(family.pictures for family in made.families), made.pictures):
         for picture in pictures.values():
@@ -54,11 +58,16 @@ def report(
     return out / "report.html"
 
 
-def compose(runs: Runs, data: str | Path | Sequence[str | Path] | None = None) -> Report:
+def compose(
+    runs: Runs,
+    data: str | Path | Sequence[str | Path] | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
     folders = [data] if isinstance(data, (str, Path)) else list(data or [])
     results = read_runs(runs, folders)
+    results = replace(results, notes=(*notes, *results.notes))
     materials = read_material(results, folders)
-    say("report: statistics and figures")
+    say(f"report: statistics and figures, on {device_text()}")
     families = [
         FamilyReport(
             results=family,

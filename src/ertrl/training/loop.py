@@ -12,7 +12,8 @@ from ertrl import store
 from ertrl.data import Dataset, Sampler
 from ertrl.errors import Interrupted, TrainingDiverged
 from ertrl.evaluation import evaluate_agent, summarise
-from ertrl.progress import Meter, ProgressStyle
+from ertrl.progress import Meter, ProgressStyle, say
+from ertrl.provenance import device_text
 from ertrl.signals import stop_signals
 from ertrl.training.config import TrainConfig
 from ertrl.training.run import MetricsLog, Run
@@ -35,10 +36,12 @@ def train_together(
 ) -> list[Run]:
     """Train runs that differ in nothing but their seed to their end, in one program.
 
-    With several runs, all seeds take each step at once: what an accelerator likes. Every run has
-    its own folder, as if it had been alone, and may have started alone.
+    With several runs, all seeds take each step at once: what an accelerator likes; on several
+    devices each takes its share of them. Every run has its own folder, as if it had been alone, and
+    may have started alone.
     """
     check_sinks(sinks)
+    say(f"train: on {device_text()}", progress)
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(store.exclusive(run.path))
@@ -117,8 +120,10 @@ def _train(
     if step >= until:
         return
     size = run.config.updates_per_call
-    chunk = make_chunk(run.config, run.scaling, several_runs=len(trainees) > 1)
-    stack, unstack = _stacking(len(trainees))
+    devices = jax.devices()[: len(trainees)]
+    several = len(trainees) > 1
+    chunk = make_chunk(run.config, run.scaling, several_runs=several, devices=devices)
+    stack, unstack = _stacking(len(trainees), len(devices))
     key = stack([t.key for t in trainees])
     state = stack([t.state for t in trainees])
     seeds = ", ".join(str(t.run.config.seed) for t in trainees)
@@ -148,12 +153,16 @@ def _train(
                 )
 
 
-def _stacking(count: int):
-    """How to put trees of several runs side by side, and to take them apart; nothing for one."""
+def _stacking(count: int, devices: int):
+    """How to put trees of several runs side by side, and to take them apart; nothing for one.
+
+    All devices get equally many: where runs do not suffice, the first one is there several times.
+    """
     if count == 1:
         return (lambda trees: trees[0]), (lambda tree: [tree])
 
     def stack(trees):
+        trees = [*trees, *[trees[0]] * (-count % devices)]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
     def unstack(tree):

@@ -1,10 +1,12 @@
 """The numerical core of meta-training: pure, compiled once, many steps per call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ertrl import rng
@@ -61,14 +63,27 @@ def run_key(seed: int) -> PRNGKeyArray:
 
 
 def make_chunk(
-    config: TrainConfig, scaling: Scaling | None = None, *, several_runs: bool = False
+    config: TrainConfig,
+    scaling: Scaling | None = None,
+    *,
+    several_runs: bool = False,
+    devices: Sequence[jax.Device] = (),
 ) -> Callable[[TrainState, TaskBatch, PRNGKeyArray], tuple[TrainState, Metrics]]:
     """Compile a run over stacked batches [K, ...]; metrics come back as [K] each.
 
-    With `several_runs`, everything has a leading axis of runs that differ in their seed.
+    With `several_runs`, everything has a leading axis of runs that differ in their seed. They are
+    spread over `devices`, of which each takes equally many; runs do not speak to each other.
     """
 
     def chunk(state: TrainState, batches: TaskBatch, key: PRNGKeyArray):
         return jax.lax.scan(partial(update, config, key=key, scaling=scaling), state, batches)
 
-    return jax.jit(jax.vmap(chunk) if several_runs else chunk)
+    if not several_runs:
+        return jax.jit(chunk)
+    if len(devices) < 2:
+        return jax.jit(jax.vmap(chunk))
+    mesh, runs = Mesh(np.array(devices), ("run",)), PartitionSpec("run")
+    spread = jax.shard_map(
+        jax.vmap(chunk), mesh=mesh, in_specs=runs, out_specs=runs, check_vma=False
+    )
+    return jax.jit(spread)

@@ -1,0 +1,173 @@
+"""Is the paper right, and why? Positive pairs x entropy term x behaviour policies, on or off each.
+
+    .venv/bin/python benchmarks/factors.py                 # or: make results-factors; hours
+    .venv/bin/python benchmarks/factors.py point-robot     # one family
+    .venv/bin/python benchmarks/factors.py --toy           # a minute, to see the figure
+
+A run with the entropy term is ER-TRL, one without is FOCAL. Positive pairs are two contexts per
+task. Policies are independent networks, or one that all tasks share; where they were collected
+twice, both are normalised with the experts of the shared one. Works in build/factors with `ertrl
+reproduce` (killed, it goes on where it was) and keeps small files of all runs, every effect with
+its interval, the table and the figure in results/factors. There is one dataset of each kind: the
+effect of the policies is that of these two datasets.
+"""
+
+import argparse
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+from ertrl import store
+from ertrl.envs import GROUPS, group_title
+from ertrl.evaluation import PAPER_PROTOCOLS
+from ertrl.launch.grid import Contender
+from ertrl.launch.plan import Cell, Data, Grid
+from ertrl.launch.reproduce import reproduce
+from ertrl.provenance import provenance
+from ertrl.reporting.measure.factors import Effect, effects
+from ertrl.text import markdown_table
+from shared import KEEP, WORK
+
+PAIRS, ENTROPY, POLICIES = "positive pairs", "entropy term", "independent policies"
+SEEDS = {"point-robot": 5, "cheetah-vel": 5, "hopper-mass": 3, "walker-mass": 3}
+INDEPENDENT = {
+    "point-robot": {"policy": "independent"},
+    "cheetah-vel": {"policy": "independent", "hidden": [64, 64], "batch_size": 128},
+}
+"""Families that are collected with a network per task, too, at a size that two cores can do."""
+TOY: dict[str, Any] = {
+    "collect_settings": {"steps": 200, "checkpoints": 2, "episodes_per_checkpoint": 3},
+    "train_settings": {"updates": 300, "evaluate_every": 300, "evaluation": {"episodes": 3}},
+}
+
+
+def grid(families: list[str], *, toy: bool) -> tuple[Grid, dict[tuple[str, tuple], list[Cell]]]:
+    """All runs, and those of each family and combination of levels."""
+    found: dict[tuple[str, tuple], list[Cell]] = {}
+    for family in families:
+        shared = Data(family)
+        kinds = {False: shared}
+        if family in INDEPENDENT:
+            kinds[True] = Data(family, settings=INDEPENDENT[family], references=shared)
+        for pairs, entropy, apart in product((False, True), (False, True), kinds):
+            settings = {"sampling": {"contexts_per_task": 2 if pairs else 1}}
+            contender = Contender("er-trl" if entropy else "focal", settings=settings)
+            levels = (pairs, entropy, apart)[: 1 + len(kinds)]
+            seeds = range(2 if toy else SEEDS[family])
+            found[family, levels] = [Cell(kinds[apart], contender, seed) for seed in seeds]
+    every = tuple(cell for own in found.values() for cell in own)
+    return Grid(every, **(TOY if toy else {})), found
+
+
+def measure(found: dict[tuple[str, tuple], list[Cell]], runs: dict[str, Path]) -> dict[str, Any]:
+    """Family -> 'protocol/group' -> effects; a family of which a cell is missing is left out."""
+    told: dict[str, Any] = {}
+    for family in dict.fromkeys(name for name, _ in found):
+        own = {levels: cells for (name, levels), cells in found.items() if name == family}
+        scores = {
+            levels: [_scores(runs[c.label]) for c in cells if c.label in runs]
+            for levels, cells in own.items()
+        }
+        if not all(scores.values()):
+            print(f"{family}: a cell has no run, so there are no effects", flush=True)
+            continue
+        names = (PAIRS, ENTROPY, POLICIES)[: len(next(iter(own)))]
+        told[family] = {
+            key: effects(
+                names, {levels: [s[key] for s in every] for levels, every in scores.items()}
+            )
+            for key in (f"{p}/{g}" for p, g in product(PAPER_PROTOCOLS, GROUPS))
+        }
+    return told
+
+
+def _scores(run: Path) -> dict[str, float]:
+    from ertrl.evaluation import summarise
+    from ertrl.training import Run
+
+    return summarise(Run(run).evaluations.read())
+
+
+def name_of(effect: Effect) -> str:
+    return " x ".join(effect.factors)
+
+
+def table(told: dict[str, Any]) -> str:
+    """Every effect in points of normalised return, with its 95% interval."""
+    texts = []
+    for family, by_key in told.items():
+        rows = []
+        for i, effect in enumerate(next(iter(by_key.values()))):
+            cells = [_cell(found[i]) for found in by_key.values()]
+            rows.append([name_of(effect), *cells])
+        texts.append(
+            f"### {family}\n\n" + markdown_table(["", *by_key], rows, "l" + "r" * len(by_key))
+        )
+    return "\n\n".join(texts) + "\n"
+
+
+def _cell(effect: Effect) -> str:
+    value, _, low, high = effect.estimate
+    return f"{value:+.1f}" if low is None else f"{value:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def draw(told: dict[str, Any], path: Path) -> None:
+    """Rows are families, columns groups of tasks; a point and its interval per context."""
+    figure, panels = plt.subplots(
+        len(told), len(GROUPS), figsize=(11, 0.9 + 2.3 * len(told)),
+        layout="constrained", sharey="row", squeeze=False,
+    )  # fmt: skip
+    colours = dict(zip(PAPER_PROTOCOLS, ("#0072b2", "#d55e00", "#009e73"), strict=True))
+    for row, (family, by_key) in zip(panels, told.items(), strict=True):
+        for panel, group in zip(row, GROUPS, strict=True):
+            panel.axvline(0, color="#888", lw=1)
+            for shift, (protocol, colour) in zip((-0.22, 0, 0.22), colours.items(), strict=True):
+                found = by_key[f"{protocol}/{group}"]
+                for place, effect in enumerate(found):
+                    value, _, low, high = effect.estimate
+                    y = place + shift
+                    if low is not None:
+                        panel.plot([low, high], [y, y], color=colour, lw=1.5)
+                    panel.plot(value, y, "o", color=colour, ms=4)
+            names = [name_of(effect) for effect in by_key[f"offline/{group}"]]
+            panel.set_yticks(range(len(names)), names, fontsize=8)
+            panel.set_title(f"{family}, {group_title(group)}", fontsize=9)
+            panel.spines[["top", "right"]].set_visible(False)
+        row[0].invert_yaxis()
+    handles = [plt.Line2D([], [], color=c, marker="o", lw=1.5) for c in colours.values()]
+    figure.legend(handles, colours, loc="outside upper center", ncols=3, fontsize=9)
+    figure.supxlabel("effect on normalised return, with 95% interval", fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def main(families: list[str], *, toy: bool) -> None:
+    place = WORK / "factors-toy" / "kept" if toy else KEEP / "factors"
+    runs, found = grid(families, toy=toy)
+    work = WORK / ("factors-toy" if toy else "factors")
+    done = reproduce(runs, work, keep=place / "runs", reporting=False)
+    for failure in done.failures:
+        print(failure, flush=True)
+    told = measure(found, done.runs)
+    plain = {
+        family: {
+            key: [{"factors": e.factors, **e.estimate._asdict()} for e in every]
+            for key, every in by_key.items()
+        }
+        for family, by_key in told.items()
+    }
+    facts = {"kind": "ertrl-factors", "effects": json.loads(json.dumps(plain))}
+    store.write_json(place / "effects.json", facts | {"provenance": provenance()})
+    store.write_bytes(place / "effects.md", table(told).encode())
+    draw(told, place / "effects.png")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", help=f"of {', '.join(SEEDS)}; all if not given")
+    parser.add_argument("--toy", action="store_true", help="small, on Point-Robot")
+    given = parser.parse_args()
+    main(["point-robot"] if given.toy else given.families or list(SEEDS), toy=given.toy)

@@ -1,0 +1,132 @@
+"""`ertrl reproduce`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import arg
+
+from ertrl.cli.common import output
+from ertrl.cli.options import Json, Profile, Progress, Variant, command
+from ertrl.errors import ConfigError, RunError
+
+Settings = Annotated[str, arg(metavar="JSON")]
+
+
+@command("reproduce")
+def run(
+    families: tuple[str, ...] = (),
+    methods: tuple[str, ...] = (),
+    seeds: str = "0-4",
+    profile: Profile = "laptop",
+    variant: Variant = "paper",
+    executor: Literal["local", "ray"] = "local",
+    address: str = "",
+    processes: int = 0,
+    threads: int = 1,
+    gpus: float = 0.0,
+    probe_transitions: int = 200,
+    collect_settings: Settings = "{}",
+    train_settings: Settings = "{}",
+    out: str = "reproduction",
+    work: Path | None = None,
+    keep: Path | None = None,
+    dry_run: bool = False,
+    report: bool = True,
+    progress: Progress = "auto",
+    json: Json = False,
+) -> None:
+    """Collect, train, evaluate, probe and report the paper's whole grid, or a part of it.
+
+    Prints the plan with its time, memory and disk, then does what is missing. Killed, or asked for
+    more seeds, methods or families, it goes on with the same command and runs only what is new.
+
+    Args:
+        families: Which; the paper's and point-robot if not given. With options of a family:
+            cheetah-vel:split=released.
+        methods: Which; all if not given. With another learner: focal+brac.
+        seeds: Seeds of every method, for example 0-4 or 0,2,7.
+        executor: Processes of this machine, or tasks of a Ray cluster (extra `ertrl[ray]`).
+        address: (ray) An existing cluster: auto, or HOST:PORT. One is started here if not given.
+        processes: (local) How many at once; 0: as many as there are cores for their threads.
+        threads: CPU threads of each job. With 1, results repeat bit for bit.
+        gpus: (ray) GPUs of each training; 0.25 puts four on one.
+        probe_transitions: Transitions per task for the probes of z; 0 leaves them out.
+        collect_settings: Settings of every collection that differ from the profile's, as JSON.
+        train_settings: The same of every training: '{"updates": 2000}'.
+        out: Where everything goes: a folder (with Ray, one that all machines share), or an address
+            that fsspec knows, like s3://bucket/folder.
+        work: Where machines work on things that live at an address; a temporary folder if not
+            given.
+        keep: Folder for one small JSON file per run, written as runs finish.
+        dry_run: Print the plan and stop.
+        report: Whether to end in a report.
+    """
+    from ertrl.launch import parse_seeds
+    from ertrl.launch.estimates import describe_plan
+    from ertrl.launch.reproduce import paper_grid, plan, reproduce
+    from ertrl.provenance import available_cores
+
+    if threads < 1 or processes < 0 or gpus < 0 or probe_transitions < 0:
+        raise ConfigError("--threads must be above 0; no other number may be negative")
+    grid = paper_grid(
+        families,
+        methods,
+        parse_seeds(seeds),
+        profile=profile,
+        variant=variant,
+        probe_transitions=probe_transitions,
+        collect_settings=_settings("--collect-settings", collect_settings),
+        train_settings=_settings("--train-settings", train_settings),
+        threads=threads,
+        gpus=gpus,
+    )
+    if dry_run:
+        jobs, missing = plan(grid, out, work)
+        slots = processes or max(available_cores() // threads, 1)
+        to_do = {job.name for job in missing}
+        entries = [
+            {
+                "job": job.name,
+                "after": job.after,
+                "command": job.command,
+                "done": job.name not in to_do,
+                **{k: v for k, v in asdict(job).items() if k in ("seconds", "memory", "disk")},
+            }
+            for job in jobs
+        ]
+        output({"jobs": entries}, None if json else describe_plan(jobs, missing, slots))
+        return
+    done = reproduce(
+        grid,
+        out,
+        executor=executor,
+        processes=processes,
+        address=address or None,
+        work=work,
+        keep=keep,
+        reporting=report,
+        progress=progress,
+    )
+    value = {
+        "runs": {label: str(path) for label, path in done.runs.items()},
+        "reports": [str(path) for path in done.reports],
+        "failures": done.failures,
+    }
+    lines = [f"{len(done.runs)} of {len(grid.cells)} runs are there", *value["reports"]]
+    output(value, None if json else "\n".join(lines))
+    if done.failures:
+        told = "\n".join(done.failures)
+        raise RunError(f"{len(done.failures)} jobs are missing:\n{told}\nStart again to try again.")
+
+
+def _settings(option: str, text: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(text)
+    except ValueError as problem:
+        raise ConfigError(f"{option} takes a JSON object, got '{text}' ({problem})") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{option} takes a JSON object, got '{text}'")
+    return value

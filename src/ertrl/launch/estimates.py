@@ -1,0 +1,187 @@
+"""What a grid takes before it starts: time, memory and disk of every job.
+
+Disk and memory follow from the settings. Time comes from a short measurement, which is kept for the
+next time: simulation and policies of each dataset, one training program of each family, and the
+matrix products that the family's other ones have in comparison.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+
+from ertrl import store
+from ertrl.bench.updates import product_flops, random_batch
+from ertrl.collection.cost import estimate as estimate_collection
+from ertrl.collection.cost import needs
+from ertrl.config import fingerprint, to_json
+from ertrl.envs import Family, make_family
+from ertrl.launch.jobs import Job
+from ertrl.launch.place import Place, record_of
+from ertrl.launch.plan import Cell, Data, Grid
+from ertrl.profiles import family_options
+from ertrl.text import markdown_table, readable_bytes, readable_duration
+from ertrl.training.run import KEPT_CHECKPOINTS
+from ertrl.training.update import init, make_chunk, run_key, update
+from ertrl.types import Dims
+
+START_SECONDS = 15.0
+"""A process starts, reads its data and compiles its programs."""
+PROBE_SECONDS_PER_TRANSITION = 0.06
+PROGRAM_BYTES = 700 * 2**20
+"""A process with JAX, MuJoCo and the programs of a laptop's run."""
+MEASURED_SECONDS = 0.5
+KIND = "ertrl-estimates"
+
+
+class Cost(NamedTuple):
+    """What a job takes."""
+
+    seconds: float
+    memory: int
+    disk: int
+    """Of what stays."""
+
+
+class Estimator:
+    """Knows what was measured on this machine, and measures what is missing."""
+
+    def __init__(self, grid: Grid, notes: Path):
+        """`notes` is the file that keeps measurements for the next time."""
+        self._grid, self._notes = grid, notes
+        self._known: dict[str, Any] = {}
+        if notes.exists():
+            self._known = store.read_json(notes, KIND)["measured"]
+
+    def _measured(self, what: Any, measure: Callable[[], Any]) -> Any:
+        name = fingerprint({"threads": self._grid.threads, "what": what})
+        if name not in self._known:
+            self._known[name] = measure()
+            store.write_json(self._notes, {"kind": KIND, "measured": self._known})
+        return self._known[name]
+
+    def _family(self, data: Data) -> Family:
+        grid = self._grid
+        options = family_options(grid.profile, data.family, grid.variant)
+        return make_family(data.family, **{**options, **data.options})
+
+    def _dims(self, data: Data) -> Dims:
+        family = self._family(data)
+        return Dims(family.observation_dim, family.action_dim, len(family.split["train"]))
+
+    def _simulation(self, data: Data) -> dict[str, float]:
+        family, config = self._family(data), self._grid.collect_config(data)
+
+        def measure() -> dict[str, float]:
+            found = estimate_collection(family, config, self._notes, MEASURED_SECONDS)
+            speed = found["measured"]["recorded_env_steps_per_second"]
+            kept = {name: found[name] for name in ("seconds", "memory_bytes")}
+            return kept | {"steps_per_second": speed}
+
+        return self._measured(["collect", data.family, family.options, to_json(config)], measure)
+
+    def collection(self, data: Data) -> Cost:
+        measured, config = self._simulation(data), self._grid.collect_config(data)
+        disk = needs(self._family(data), config)["disk"]["dataset"]
+        return Cost(measured["seconds"], int(measured["memory_bytes"]), disk)
+
+    def training(self, cell: Cell) -> Cost:
+        program = self._program(cell)
+        config, family = self._grid.train_config(cell), self._family(cell.data)
+        updating = config.updates * program["flops"] / self._flops_per_second(cell)
+        episodes = config.evaluation.episodes * config.evaluation.repeats * family.n_tasks
+        # Three protocols, of which one has a single episode, and the oracle.
+        steps = 2.5 * episodes * family.horizon
+        evaluations = -(-config.updates // config.evaluate_every)
+        evaluating = evaluations * steps / self._simulation(cell.data)["steps_per_second"]
+        return Cost(
+            START_SECONDS + updating + evaluating,
+            PROGRAM_BYTES + 4 * program["weights"] + 3 * program["inputs"],
+            KEPT_CHECKPOINTS * program["weights"],
+        )
+
+    def _program(self, cell: Cell) -> dict[str, int]:
+        """Products of an update, bytes of all weights, bytes of the batches of a call."""
+        config, dims = self._grid.train_config(cell), self._dims(cell.data)
+
+        def count() -> dict[str, int]:
+            state, batch = eqx.filter_eval_shape(init, config, dims), random_batch(config, dims)
+            step = partial(update, config, key=run_key(0))
+            weights = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+            inputs = sum(x.nbytes for x in jax.tree.leaves(batch)) * config.updates_per_call
+            flops = int(product_flops(step, state, batch))
+            return {"flops": flops, "weights": weights, "inputs": inputs}
+
+        names = [config.method.name, config.learner.name]
+        return self._measured([*names, dims, to_json(replace(config, seed=0))], count)
+
+    def _flops_per_second(self, cell: Cell) -> float:
+        """Of the first training on this family; the others go by it."""
+        grid = self._grid
+        like = next(c for c in grid.cells if c.data.family == cell.data.family)
+        config, dims = grid.train_config(like), self._dims(like.data)
+
+        def measure() -> float:
+            state, batch = init(config, dims), random_batch(config, dims)
+            step = partial(update, config, key=run_key(0))
+            calls = 10
+            stacked = jax.tree.map(lambda x: jax.numpy.stack([x] * calls), batch)
+            chunk = make_chunk(config)
+            jax.block_until_ready(chunk(state, stacked, run_key(0)))
+            begun, count = time.perf_counter(), 0
+            while time.perf_counter() - begun < MEASURED_SECONDS:
+                jax.block_until_ready(chunk(state, stacked, run_key(0)))
+                count += calls
+            per_update = (time.perf_counter() - begun) / count
+            return product_flops(step, state, batch) / per_update
+
+        sizes = [config.learner.name, to_json(config.learner), to_json(config.sampling)]
+        return self._measured(["flops/s", dims, *sizes], measure)
+
+    def probing(self, _: Cell) -> Cost:
+        seconds = START_SECONDS + PROBE_SECONDS_PER_TRANSITION * self._grid.probe_transitions
+        return Cost(seconds, PROGRAM_BYTES, 2**16)
+
+
+def with_costs(grid: Grid, jobs: Sequence[Job], place: Place) -> list[Job]:
+    """The same jobs, with estimates."""
+    estimator = Estimator(grid, place.home / "estimates.json")
+    costs: dict[str, Callable[[], Cost]] = {}
+    for cell in grid.cells:
+        for data in filter(None, (cell.data.references, cell.data)):
+            costs.setdefault(grid.collection(data).name, partial(estimator.collection, data))
+        costs.setdefault(grid.training(cell).name, partial(estimator.training, cell))
+        if grid.probe_transitions:
+            costs.setdefault(grid.probing(cell).name, partial(estimator.probing, cell))
+    return [replace(job, **costs[job.name]()._asdict()) for job in jobs]
+
+
+def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> str:
+    """The plan as a person reads it: by kind of job, then what all of it takes."""
+    rows = []
+    for kind in ("collect", "train", "probe"):
+        own = [job for job in jobs if job.name.startswith(kind)]
+        to_do = [job for job in missing if job.name.startswith(kind)]
+        if own:
+            seconds = sum(job.seconds for job in to_do)
+            most = max((job.memory for job in to_do), default=0)
+            disk = sum(job.disk for job in to_do)
+            cells = [readable_duration(seconds), readable_bytes(most), readable_bytes(disk)]
+            rows.append([kind, str(len(own)), str(len(to_do)), *cells])
+    head = ["job", "all", "to do", "time of all", "memory of one", "disk of all"]
+    seconds = sum(job.seconds for job in missing)
+    wall = max(seconds / slots, max((job.seconds for job in missing), default=0.0))
+    whole = f"{len(missing)} of {len(jobs)} jobs to do: about {readable_duration(wall)}"
+    return "\n".join([markdown_table(head, rows, "lrrrrr"), f"{whole}, {slots} at once."])
+
+
+def done_names(place: Place, jobs: Sequence[Job]) -> set[str]:
+    """Jobs that need not be done again."""
+    recorded = place.names("jobs")
+    there = [job.name for job in jobs if f"{job.name}.json" in recorded]
+    return {name for name in there if record_of(place, name) is not None}

@@ -1,0 +1,131 @@
+"""A job is one call of the command line, in a process of its own.
+
+One process per job keeps a crash where it happens, and gives every job the threads it was planned
+with: XLA reads their number once, when it starts. Local processes and Ray tasks make the same call.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ertrl.errors import RunError
+
+Hear = Callable[[int, int, str], None]
+"""Is told how much is done, of how much, and a note."""
+Started = Callable[[subprocess.Popen], None]
+
+RUN = "RUN"
+USAGE_ERROR = 2
+"""Exit code of a call that would fail in the same way again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of the command line, and what it takes."""
+
+    label: str
+    arguments: tuple[str, ...]
+    """After `ertrl`; the command must take `--progress json`, unless it is `silent`."""
+    log: Path
+    """Where its error output goes."""
+    name: str = ""
+    """What it is made from; others name it in `after`."""
+    after: tuple[str, ...] = ()
+    """Jobs whose results it needs. `RUN` in its words is the run that the first of them made."""
+    needs: tuple[str, ...] = ()
+    """Folders that must be there."""
+    makes: str = ""
+    """The folder that it makes; a run gets its name from the data, so it is not known before."""
+    seconds: float = 1.0
+    """Estimated; only proportions matter to progress."""
+    memory: int = 0
+    """Bytes, estimated."""
+    disk: int = 0
+    gpus: float = 0.0
+    threads: int = 1
+    silent: bool = False
+    """Whether the command says nothing of its progress."""
+
+    @property
+    def command(self) -> str:
+        """As a person would type it."""
+        return shlex.join(["ertrl", *self.arguments])
+
+    def in_the_light_of(self, record: Callable[[str], dict[str, Any] | None]) -> "Job":
+        """The job as it can be run now that those before it are done."""
+        if RUN not in self.needs:
+            return self
+        run = (record(self.after[0]) or {})["made"]
+        words = tuple(run if word == RUN else word for word in self.arguments)
+        needs = tuple(run if word == RUN else word for word in self.needs)
+        return replace(self, arguments=words, needs=needs, makes=run)
+
+
+class JobFailed(RunError):
+    """The process of a job ended with an error."""
+
+    def __init__(self, message: str, hopeless: bool = False):
+        super().__init__(message)
+        self.hopeless = hopeless
+        """Whether another attempt would fail in the same way."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.hopeless)
+
+
+def call(
+    job: Job, hear: Hear, folder: Path | None = None, started: Started = lambda process: None
+) -> dict[str, Any]:
+    """Run the job's process in `folder` to its end; returns the JSON object that it printed last.
+
+    Should the parent die, the child follows: its next word of progress finds nobody to read it.
+    """
+    log = job.log if folder is None else folder / job.log
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "ertrl", *job.arguments]
+        command += [] if job.silent else ["--progress", "json"]
+        # Several jobs may share an accelerator: each takes only the memory that it needs.
+        shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        environment = {**shared, **os.environ, "NPROC": str(job.threads)}
+        result: dict[str, Any] = {}
+        with (
+            open(log, "w") as errors,
+            subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                cwd=folder,
+                text=True,
+            ) as process,
+        ):
+            started(process)
+            for line in process.stdout or ():
+                said = _parsed(line)
+                if said.keys() == {"done", "total", "note"}:
+                    hear(said["done"], said["total"], said["note"])
+                else:
+                    result = said or result
+    except OSError as error:
+        raise JobFailed(f"{job.label} failed; {error}") from None
+    if process.returncode:
+        tail = "\n".join(log.read_text().strip().splitlines()[-5:])
+        how = f"signal {-process.returncode}" if process.returncode < 0 else "an error"
+        message = f"{job.label} failed with {how}; the end of {log} says:\n{tail}"
+        raise JobFailed(message, hopeless=process.returncode == USAGE_ERROR)
+    return result
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}

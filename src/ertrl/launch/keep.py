@@ -1,0 +1,97 @@
+"""What is worth keeping of a grid: one small file per dataset and per run, for a repository."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ertrl import store
+from ertrl.config import to_json
+from ertrl.data import Dataset
+from ertrl.evaluation import mean_of_measured, normalise, summarise
+from ertrl.launch.place import Place, record_of
+from ertrl.launch.plan import Cell, Data, Grid
+from ertrl.training import Run
+
+RUN_KIND, DATA_KIND = "ertrl-kept-run", "ertrl-kept-dataset"
+
+
+def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
+    """Scores, returns per task, wall-clock and provenance of a finished run."""
+    job = grid.training(cell)
+    record = record_of(place, job.name) or {}
+    run = Run(place.fetch(record["made"]))
+    result = run.evaluations.read()
+    returns = {
+        name: mean_of_measured(np.array(measured["returns"], np.float64), axis=1)
+        for name, measured in result["protocols"].items()
+    }
+    probes = run.probes.read() if run.probes.steps() else None
+    content = {
+        "kind": RUN_KIND,
+        "run": run.name,
+        "family": run.family,
+        "data": Path(grid.collection(cell.data).makes).name,
+        "dataset": run.spec["dataset"],
+        "method": run.method.name,
+        "learner": run.learner.name,
+        "profile": run.spec["profile"],
+        "variant": run.spec["variant"],
+        "settings": _plain(cell.contender.settings),
+        "seed": cell.seed,
+        "updates": run.config.updates,
+        "step": result["step"],
+        "scores": summarise(result),
+        "returns": {name: _rounded(values) for name, values in returns.items()},
+        "normalised": {
+            name: _rounded(normalise(values, result["references"]))
+            for name, values in returns.items()
+        },
+        "tasks": result["tasks"],
+        "groups": result["groups"],
+        "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
+        "seconds": whole_seconds(record),
+        "threads": record["threads"],
+        "provenance": run.spec["provenance"],
+    }
+    path = folder / cell.data.family / f"{run.name}.json"
+    store.write_json(path, content)
+    return path
+
+
+def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
+    """What a collection took and reached."""
+    job = grid.collection(data)
+    dataset = Dataset(place.fetch(job.makes), verify=False)
+    manifest, tasks = dataset.manifest, dataset.tasks.values()
+    collector = manifest["collector"]
+    kinds = ("expert", "random", "zero")
+    content = {
+        "kind": DATA_KIND,
+        "family": dataset.family,
+        "family_options": dataset.family_options,
+        "dataset": dataset.fingerprint,
+        "config": to_json(grid.collect_config(data)),
+        "groups": dataset.groups,
+        "references": {kind: _rounded([t.reference[kind] for t in tasks]) for kind in kinds},
+        "policy_distance": collector["policy_distance"]["mean"],
+        "curve": collector["curve"],
+        "seconds": collector["seconds"],
+        "provenance": manifest["provenance"],
+    }
+    path = folder / data.family / f"data-{Path(job.makes).name}.json"
+    store.write_json(path, content)
+    return path
+
+
+def whole_seconds(record: dict[str, Any]) -> float:
+    """Wall-clock of a job; of one that was gone on with, at the speed of its last process."""
+    return round(record["seconds"] / max(1 - record["began_at"], 1e-3), 1)
+
+
+def _rounded(values: Any) -> list[float | None]:
+    return [None if np.isnan(v) else round(float(v), 3) for v in np.asarray(values, np.float64)]
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    return {k: _plain(v) if hasattr(v, "items") else v for k, v in settings.items()}

@@ -1,0 +1,218 @@
+"""Where a grid lives: a folder, or a place that several machines reach by its address.
+
+    data/FAMILY-ID      datasets
+    runs/NAME           runs
+    jobs/NAME.json      what a finished job made and took, sealed; with it the job counts as done
+    jobs/NAME.log       what it said
+    partial/NAME        (addresses only) the run of a job under way, for whoever goes on with it
+
+Jobs name files relative to it. On a folder they work in place. For an address (s3://, gs://,
+file://: whatever fsspec knows) they work in a folder of their machine: what they need is fetched,
+what they made is published, and the record comes last.
+"""
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ertrl import store
+from ertrl.errors import CorruptFileError, MissingExtra
+from ertrl.launch.jobs import Hear, Job, Started, call
+from ertrl.provenance import machine
+
+KIND = "ertrl-job"
+SECONDS_BETWEEN_UPLOADS = 60.0
+
+
+def place_of(out: str | Path, work: str | Path | None = None) -> "Place":
+    """The place that `out` names; `work` is where this machine works on those of an address."""
+    if "://" not in str(out):
+        return Folder(Path(out).absolute())
+    here = Path(work or tempfile.gettempdir()) / "ertrl-work"
+    return Address(str(out).rstrip("/"), here, SECONDS_BETWEEN_UPLOADS)
+
+
+def record_of(place: "Place", name: str) -> dict[str, Any] | None:
+    """What the finished job of this name left; None if it has to be done, for whatever reason."""
+    try:
+        record = store.read_json(place.fetch(f"jobs/{name}.json"), KIND)
+    except CorruptFileError:
+        return None
+    folder, _, made = record["made"].rpartition("/")
+    return record if made in place.names(folder) else None
+
+
+def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[str, Any]:
+    """Do a job of a grid where it belongs, and leave its record."""
+    begun, began_at = time.monotonic(), []
+
+    def listen(done: int, total: int, note: str) -> None:
+        began_at.append(done / total)  # the first one counts
+        hear(done, total, note)
+
+    job = job.in_the_light_of(lambda name: record_of(place, name))
+    with place.desk(job) as folder:
+        result = call(job, listen, folder, started)
+    record = {
+        "kind": KIND,
+        "name": job.name,
+        "command": job.command,
+        "made": job.makes or f"runs/{Path(result['run']).name}",
+        "seconds": round(time.monotonic() - begun, 2),
+        "began_at": began_at[0] if began_at else 0.0,
+        "threads": job.threads,
+        "machine": machine(),
+    }
+    store.write_json(place.home / "jobs" / f"{job.name}.json", record)
+    place.publish(f"jobs/{job.name}.json")
+    return record
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that all machines share, or the only machine's."""
+
+    home: Path
+
+    def fetch(self, name: str) -> Path:
+        """A file or folder, on this machine."""
+        return self.home / name
+
+    def publish(self, name: str) -> None:
+        """Make a file or folder of this machine known to all: here it is."""
+
+    def names(self, folder: str) -> set[str]:
+        """What is in a folder."""
+        path = self.home / folder
+        return {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+
+    @contextmanager
+    def desk(self, job: Job) -> Generator[Path]:
+        """The folder in which a job works; what it makes there is published when it ends well."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        yield self.home
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place behind an fsspec address, and the folder for it on each machine."""
+
+    url: str
+    work: Path
+    every: float
+    """Seconds between two uploads of a run under way: a lost machine costs so much work."""
+
+    @property
+    def home(self) -> Path:
+        return self.work / store.sha256(self.url.encode())[:10]
+
+    def _files(self) -> tuple[Any, str]:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise MissingExtra(
+                f"{self.url} needs the package fsspec: pip install 'ertrl[ray]'"
+            ) from None
+        return url_to_fs(self.url)
+
+    def fetch(self, name: str) -> Path:
+        """Data once per machine; runs and records, which others may have added to, each time."""
+        here = self.home / name
+        known = name.startswith("data/") and here.is_dir()
+        return here if known else self._fetch(name, here)
+
+    def _fetch(self, name: str, here: Path) -> Path:
+        files, root = self._files()
+        with store.exclusive(self.home / ".fetching", wait=True):
+            if files.exists(f"{root}/{name}"):
+                arriving = here.with_name(f".{here.name}.arriving")
+                shutil.rmtree(arriving, ignore_errors=True)
+                here.parent.mkdir(parents=True, exist_ok=True)
+                files.get(f"{root}/{name}", str(arriving), recursive=True)
+                if here.is_dir():
+                    shutil.rmtree(here)
+                arriving.replace(here)
+        return here
+
+    def publish(self, name: str) -> None:
+        self._put(self.home / name, name)
+
+    def _put(self, here: Path, name: str) -> None:
+        files, root = self._files()
+        sources = [here] if here.is_file() else [p for p in here.rglob("*") if p.is_file()]
+        for source in sources:
+            self._put_file(files, source, f"{root}/{_joined(name, source.relative_to(here))}")
+
+    def _put_file(self, files: Any, source: Path, target: str) -> None:
+        files.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+        files.put_file(str(source), target)
+
+    def names(self, folder: str) -> set[str]:
+        files, root = self._files()
+        if not files.exists(f"{root}/{folder}"):
+            return set()
+        return {path.rsplit("/", 1)[-1] for path in files.ls(f"{root}/{folder}", detail=False)}
+
+    @contextmanager
+    def desk(self, job: Job) -> Generator[Path]:
+        """A folder of its own, with the data of all; its run is uploaded now and then."""
+        desk, partial = self.home / "desks" / job.name, f"partial/{job.name}"
+        (self.home / "data").mkdir(parents=True, exist_ok=True)
+        desk.mkdir(parents=True, exist_ok=True)
+        if not (desk / "data").exists():
+            (desk / "data").symlink_to(self.home / "data")
+        for name in job.needs:
+            self.fetch(name) if name.startswith("data/") else self._fetch(name, desk / name)
+        if not (desk / "runs").exists():
+            self._fetch(partial, desk / "runs")
+        over = threading.Event()
+        uploads = threading.Thread(target=self._keep_uploading, args=(over, desk, partial))
+        uploads.start()
+        try:
+            yield desk
+        finally:
+            over.set()
+            uploads.join()
+        self._put(desk / "runs", "runs")
+        if job.makes:
+            self._put(self.home / job.makes, job.makes)
+        shutil.rmtree(desk)
+        files, root = self._files()
+        if files.exists(f"{root}/{partial}"):
+            files.rm(f"{root}/{partial}", recursive=True)
+
+    def _keep_uploading(self, over: threading.Event, desk: Path, partial: str) -> None:
+        while not over.wait(self.every):
+            files, root = self._files()
+            for run in (desk / "runs").glob("*"):
+                for source in _in_safe_order(run):
+                    target = f"{root}/{_joined(partial, source.relative_to(desk / 'runs'))}"
+                    with suppress(FileNotFoundError):  # an old checkpoint that was dropped
+                        self._put_file(files, source, target)
+
+
+Place = Folder | Address
+
+
+def _joined(name: str, inner: Path) -> str:
+    return name if inner == Path() or str(inner) == "." else f"{name}/{inner.as_posix()}"
+
+
+def _in_safe_order(run: Path) -> Iterator[Path]:
+    """Files of a run so that whatever part of them arrives can be gone on with.
+
+    A checkpoint vouches for the beginning of the log and for its own weights: these go first. It is
+    looked up before the log is read, which only grows.
+    """
+    checkpoints = sorted((run / "checkpoints").glob("[0-9]*.json"))
+    yield from (run / name for name in ("config.json", "metrics.jsonl"))
+    yield from (run / "evaluations").glob("[0-9]*.json")
+    for description in checkpoints:
+        yield description.with_suffix(".safetensors")
+        yield description

@@ -1,0 +1,220 @@
+"""A grid of experiments as a graph of jobs: collect, then train, then probe.
+
+A job is named by what it is made from: all settings, and the jobs before it. Asked for again, with
+more seeds, methods or families, a grid therefore has the old jobs under their old names.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ertrl.collection.config import CollectConfig
+from ertrl.config import fingerprint, replace_from_json, to_json
+from ertrl.envs import make_family, parse_options
+from ertrl.launch.grid import Contender
+from ertrl.launch.jobs import RUN, Job
+from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
+from ertrl.training.config import TrainConfig
+
+
+class Data(NamedTuple):
+    """Behaviour data of a family, with what differs from its profile."""
+
+    family: str
+    options: Mapping[str, Any] = {}
+    """Of the family itself."""
+    settings: Mapping[str, Any] = {}
+    """Of the collection."""
+    references: "Data | None" = None
+    """Data whose expert returns are the upper end of this one's scale, too."""
+
+    @property
+    def label(self) -> str:
+        changes = {**self.options, **self.settings}
+        return " ".join([self.family, *(f"{k}={v}" for k, v in changes.items())])
+
+
+class Cell(NamedTuple):
+    """One run of a grid."""
+
+    data: Data
+    contender: Contender
+    seed: int
+
+    @property
+    def label(self) -> str:
+        contender = self.contender
+        method = contender.method + (f"+{contender.learner}" if contender.learner else "")
+        changes = (f"{k}={v}" for k, v in flat(contender.settings))
+        return " ".join([self.data.label, method, *changes, f"seed {self.seed}"])
+
+
+class Grid(NamedTuple):
+    """Runs side by side; family by family, and seed by seed within."""
+
+    cells: tuple[Cell, ...]
+    profile: str = "laptop"
+    variant: str = DEFAULT_VARIANT
+    probe_transitions: int = 0
+    """Transitions per task for the probes of every run; 0: no probes."""
+    threads: int = 1
+    gpus: float = 0.0
+    """GPUs of each training."""
+    collect_settings: Mapping[str, Any] = {}
+    """Of all collections, where they differ from the profile's."""
+    train_settings: Mapping[str, Any] = {}
+
+    @property
+    def datasets(self) -> list[Data]:
+        """In the order of the cells, references before those that need them."""
+        found: dict[str, Data] = {}
+        for cell in self.cells:
+            for data in (cell.data.references, cell.data):
+                if data is not None:
+                    found.setdefault(self.collection(data).name, data)
+        return list(found.values())
+
+    def collect_config(self, data: Data) -> CollectConfig:
+        config = collect_config(self.profile, data.family, self.variant)
+        for settings in (self.collect_settings, data.settings):
+            config = replace_from_json(config, dict(settings), "collect")
+        return config
+
+    def train_config(self, cell: Cell) -> TrainConfig:
+        method, learner, settings = cell.contender
+        config = train_config(self.profile, cell.data.family, method, learner, self.variant)
+        config = replace_from_json(config, dict(self.train_settings))
+        return replace_from_json(config, {**settings, "seed": cell.seed})
+
+    def collection(self, data: Data) -> Job:
+        """The job that makes a dataset."""
+        config = self.collect_config(data)
+        config.validate()
+        options = {**family_options(self.profile, data.family, self.variant), **data.options}
+        scale = self.collection(data.references) if data.references else None
+        made = {
+            "family": data.family,
+            "options": make_family(data.family, **options).options,
+            "config": to_json(config),
+            "references": scale and scale.name,
+        }
+        name = f"{data.family}-{fingerprint(made)}"
+        words = ["collect", data.family, *self._origin]
+        words += words_of(self.collect_settings) + words_of(data.settings)
+        for option, value in data.options.items():
+            words += ["--option", f"{option}={value}"]
+        words += ["--out", f"data/{name}", "--threads", str(self.threads), "--json"]
+        return Job(
+            label=f"collect {data.label}",
+            arguments=(*words, *(("--references", scale.makes) if scale else ())),
+            log=Path("jobs") / f"collect-{name}.log",
+            name=f"collect-{name}",
+            after=(scale.name,) if scale else (),
+            needs=(scale.makes,) if scale else (),
+            makes=f"data/{name}",
+            threads=self.threads,
+        )
+
+    def training(self, cell: Cell) -> Job:
+        """The job that trains and evaluates a run."""
+        config, collection = self.train_config(cell), self.collection(cell.data)
+        config.validate()
+        method, learner = config.method.name, config.learner.name
+        made = {"method": method, "learner": learner, "config": to_json(config)}
+        digits = fingerprint({**made, "data": collection.name})
+        name = f"train-{cell.data.family}-{method}-{learner}-s{cell.seed}-{digits}"
+        words = ["train", method, "--data", collection.makes, *self._origin]
+        words += ["--use-learner", learner]
+        words += words_of(self.train_settings) + words_of(cell.contender.settings)
+        words += ["--seed", str(cell.seed), "--out", "runs", "--threads", str(self.threads)]
+        return Job(
+            label=cell.label,
+            arguments=(*words, "--json"),
+            log=Path("jobs") / f"{name}.log",
+            name=name,
+            after=(collection.name,),
+            needs=(collection.makes,),
+            threads=self.threads,
+            gpus=self.gpus,
+        )
+
+    def probing(self, cell: Cell) -> Job:
+        """The job that asks what a run's z knows."""
+        training, collection = self.training(cell), self.collection(cell.data)
+        amount = str(self.probe_transitions)
+        words = ["evaluate", RUN, "--probes", "--probe-transitions", amount]
+        name = training.name.replace("train-", "probe-", 1) + f"-{amount}"
+        return Job(
+            label=f"probe {cell.label}",
+            arguments=(*words, "--data", collection.makes, "--json"),
+            log=Path("jobs") / f"{name}.log",
+            name=name,
+            after=(training.name,),
+            needs=(RUN, collection.makes),
+            silent=True,
+        )
+
+    def jobs(self) -> list[Job]:
+        """All of them, in the order in which they are worth doing; a job that two need is one."""
+        found: dict[str, Job] = {}
+        for cell in self.cells:
+            for job in self._jobs_of(cell):
+                found.setdefault(job.name, job)
+        return list(found.values())
+
+    def _jobs_of(self, cell: Cell) -> Iterator[Job]:
+        if cell.data.references:
+            yield self.collection(cell.data.references)
+        yield self.collection(cell.data)
+        yield self.training(cell)
+        if self.probe_transitions:
+            yield self.probing(cell)
+
+    @property
+    def _origin(self) -> tuple[str, ...]:
+        return ("--profile", self.profile, "--variant", self.variant)
+
+
+def cells(
+    datasets: Sequence[Data], contenders: Sequence[Contender], seeds: Sequence[int]
+) -> tuple[Cell, ...]:
+    """Every contender on every dataset with every seed."""
+    ordered = product(datasets, seeds, contenders)
+    return tuple(Cell(data, contender, seed) for data, seed, contender in ordered)
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and values of nested settings."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def words_of(settings: Mapping[str, Any]) -> list[str]:
+    """Nested settings as options of the command line."""
+    words = []
+    for name, value in flat(settings):
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            head, dot, last = option.rpartition(".")
+            words.append(f"--{head}{dot}{'' if value else 'no-'}{last}")
+            continue
+        values = value if isinstance(value, (list, tuple)) else [value]
+        words += [f"--{option}", *map(str, values)]
+    return words
+
+
+def parse_data(word: str) -> Data:
+    """'cheetah-vel', or 'cheetah-vel:split=released' with options of the family."""
+    family, _, options = word.partition(":")
+    known = make_family(family).options
+    return Data(family, parse_options(list(filter(None, options.split(","))), known))
+
+
+def parse_contender(word: str) -> Contender:
+    """'focal', or 'focal+brac' with another learner than the profile's."""
+    method, _, learner = word.partition("+")
+    return Contender(method, learner or None)

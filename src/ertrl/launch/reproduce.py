@@ -1,0 +1,216 @@
+"""The whole paper, or any other grid, with one call: plan, do what is missing, report."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ertrl.errors import ConfigError
+from ertrl.launch.estimates import describe_plan, done_names, with_costs
+from ertrl.launch.grid import Contender
+from ertrl.launch.jobs import Job
+from ertrl.launch.keep import keep_dataset, keep_run
+from ertrl.launch.place import Place, perform, place_of, record_of
+from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
+from ertrl.launch.processes import LocalExecutor
+from ertrl.launch.ray import RayExecutor
+from ertrl.launch.schedule import run_graph
+from ertrl.methods import methods as all_methods
+from ertrl.profiles import DEFAULT_VARIANT
+from ertrl.progress import ProgressStyle, say
+from ertrl.provenance import available_cores
+from ertrl.reporting import report
+from ertrl.reporting.read.paper import paper_results
+from ertrl.store import write_bytes
+from ertrl.text import markdown_table
+
+PROBE_TRANSITIONS = 200
+"""A fifth of the paper's: support vector regression takes its time."""
+
+Where = Literal["local", "ray"]
+
+
+class Outcome(NamedTuple):
+    """What became of a grid."""
+
+    place: Place
+    runs: dict[str, Path]
+    """Label of a cell -> its run; cells that failed are missing."""
+    failures: list[str]
+    reports: list[Path]
+
+
+def paper_families() -> list[str]:
+    """Point-Robot, and the families that the paper has numbers of."""
+    return ["point-robot", *paper_results()["unnormalised"]["ID"]["offline"]]
+
+
+def paper_grid(
+    families: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    seeds: Sequence[int] = tuple(range(5)),
+    *,
+    profile: str = "laptop",
+    variant: str = DEFAULT_VARIANT,
+    probe_transitions: int = PROBE_TRANSITIONS,
+    collect_settings: Mapping[str, Any] | None = None,
+    train_settings: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    gpus: float = 0.0,
+) -> Grid:
+    """Families x methods x seeds; without names, all that the paper has and our own method.
+
+    A family may choose its options ("cheetah-vel:split=released"), a method its learner
+    ("focal+brac").
+    """
+    datasets = [parse_data(word) for word in families or paper_families()]
+    contenders = [parse_contender(word) for word in methods or all_methods()]
+    if len(set(seeds)) < len(seeds) or not seeds:
+        raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
+    return Grid(
+        cells(datasets, contenders, seeds),
+        profile,
+        variant,
+        probe_transitions,
+        threads,
+        gpus,
+        collect_settings or {},
+        train_settings or {},
+    )
+
+
+def plan(
+    grid: Grid, out: str | Path = "reproduction", work: str | Path | None = None
+) -> tuple[list[Job], list[Job]]:
+    """All jobs of a grid with what they take, and those that are still to do."""
+    place = place_of(out, work)
+    jobs = with_costs(grid, grid.jobs(), place)
+    done = done_names(place, jobs)
+    return jobs, [job for job in jobs if job.name not in done]
+
+
+def reproduce(
+    grid: Grid,
+    out: str | Path = "reproduction",
+    *,
+    executor: Where = "local",
+    processes: int = 0,
+    address: str | None = None,
+    work: str | Path | None = None,
+    keep: str | Path | None = None,
+    reporting: bool = True,
+    progress: ProgressStyle = "auto",
+) -> Outcome:
+    """Do what is missing of a grid; called again, also after a kill, it goes on.
+
+    A job that crashes is tried again. What fails for good is named in the outcome, and everything
+    that does not need it is done. `keep` is a folder for one small file per run, written as runs
+    finish. The report tells which cells are missing.
+    """
+    place = place_of(out, work)
+    say("plan: looking at what is there, measuring what is not known yet", progress)
+    jobs, missing = plan(grid, out, work)
+    kept = _Keeper(grid, place, Path(keep)) if keep else None
+    failures: list[str] = []
+    if missing:
+        slots = processes or max(available_cores() // grid.threads, 1)
+        with _executor(executor, place, slots, address) as running:
+            say(describe_plan(jobs, missing, running.width(grid.threads)), progress)
+            tell = kept.done if kept else lambda job, result: None
+            failures = run_graph(missing, running, progress, done=tell)
+    if kept:
+        kept.catch_up(jobs)
+    runs = _runs(grid, place)
+    reports = _reports(grid, place, runs) if reporting and runs else []
+    return Outcome(place, {c.label: r for c, r in runs}, failures, reports)
+
+
+@contextmanager
+def _executor(
+    kind: Where, place: Place, slots: int, address: str | None
+) -> Generator[LocalExecutor | RayExecutor]:
+    work = partial(perform, place=place)
+    if kind == "local":
+        yield LocalExecutor(work, slots)
+        return
+    remote = RayExecutor(work, address)
+    try:
+        yield remote
+    finally:
+        remote.close()
+
+
+class _Keeper:
+    """Writes the small files as jobs finish."""
+
+    def __init__(self, grid: Grid, place: Place, folder: Path):
+        self._writers: dict[str, Callable[[], Path]] = {}
+        for data in grid.datasets:
+            name = grid.collection(data).name
+            self._writers[name] = partial(keep_dataset, grid, data, place, folder)
+        for cell in grid.cells:
+            own = partial(keep_run, grid, cell, place, folder)
+            self._writers[grid.training(cell).name] = own
+            if grid.probe_transitions:
+                self._writers[grid.probing(cell).name] = own
+        self._place, self._told = place, set[str]()
+
+    def done(self, job: Job, result: dict[str, Any]) -> None:
+        self._told.add(job.name)
+        self._writers[job.name]()
+
+    def catch_up(self, jobs: Sequence[Job]) -> None:
+        """What was done before, perhaps without being asked to keep it."""
+        for name in done_names(self._place, [job for job in jobs if job.name not in self._told]):
+            self._writers[name]()
+
+
+def _runs(grid: Grid, place: Place) -> list[tuple[Cell, Path]]:
+    found = []
+    done = done_names(place, [grid.training(cell) for cell in grid.cells])
+    for cell in grid.cells:
+        name = grid.training(cell).name
+        if name in done:
+            found.append((cell, place.fetch((record_of(place, name) or {})["made"])))
+    return found
+
+
+def coverage(grid: Grid, present: Sequence[Cell]) -> str:
+    """Seeds of every method on every dataset, in Markdown; what is missing stands out."""
+    rows, there = [], {cell.label for cell in present}
+    columns = list(dict.fromkeys(_column(cell.contender) for cell in grid.cells))
+    for label in dict.fromkeys(cell.data.label for cell in grid.cells):
+        row = [label]
+        for column in columns:
+            own = [c for c in grid.cells if (c.data.label, _column(c.contender)) == (label, column)]
+            count = sum(c.label in there for c in own)
+            row.append(str(count) if count == len(own) else f"**{count} of {len(own)}**")
+        rows.append(row)
+    return markdown_table(["seeds", *columns], rows, "l" + "r" * len(columns)) + "\n"
+
+
+def _column(contender: Contender) -> str:
+    return Cell(Data(""), contender, 0).label.removesuffix(" seed 0").strip()
+
+
+def _reports(grid: Grid, place: Place, runs: Sequence[tuple[Cell, Path]]) -> list[Path]:
+    """One report of all families; those with other data of a family have their own."""
+    main: dict[str, str] = {}
+    parts: dict[str, list[tuple[Cell, Path]]] = {}
+    for cell, run in runs:
+        first = main.setdefault(cell.data.family, cell.data.label)
+        part = "report" if cell.data.label == first else f"report-{cell.data.label}"
+        parts.setdefault(part.replace(" ", "-").replace("/", "-"), []).append((cell, run))
+    there = {cell.label for cell, _ in runs}
+    lacking = [f"{c.label} is missing." for c in grid.cells if c.label not in there]
+    pages = []
+    for part, members in parts.items():
+        datasets = {place.fetch(grid.collection(cell.data).makes) for cell, _ in members}
+        pages.append(
+            report([r for _, r in members], place.home / part, sorted(datasets), notes=lacking)
+        )
+        table = coverage(grid, [cell for cell, _ in runs])
+        write_bytes(place.home / part / "tables" / "coverage.md", table.encode())
+        place.publish(part)
+    return pages

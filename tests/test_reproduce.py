@@ -1,0 +1,350 @@
+"""Grids of jobs: planned by what they are made from, done once, gone on with after anything."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from conftest import TINY_COLLECT
+from ertrl import store
+from ertrl.cli import main
+from ertrl.config import to_json
+from ertrl.errors import ConfigError
+from ertrl.launch import estimates
+from ertrl.launch.grid import Contender
+from ertrl.launch.jobs import Job, JobFailed
+from ertrl.launch.place import Address, place_of, record_of
+from ertrl.launch.plan import Cell, Data, Grid, cells, parse_data, words_of
+from ertrl.launch.reproduce import coverage, paper_grid, plan, reproduce
+from ertrl.launch.schedule import run_graph
+from ertrl.training import Run
+
+COLLECT = to_json(TINY_COLLECT)
+COSTS = "ertrl.launch.reproduce.with_costs"
+
+
+def train_settings(**changes):
+    return {
+        "updates": 20,
+        "updates_per_call": 10,
+        "evaluate_every": 20,
+        "checkpoint_every": 10,
+        "sampling": {"meta_batch": 4, "batch_size": 8, "context_size": 6},
+        "method": {"encoder": {"hidden": [16, 16]}},
+        "learner": {"hidden": [16, 16]},
+        "evaluation": {"repeats": 1, "episodes": 3},
+        **changes,
+    }
+
+
+def small_grid(methods=("focal",), seeds=(0,), probe_transitions=0, **changes):
+    settings = train_settings(evaluate_every=changes.get("updates", 20), **changes)
+    return paper_grid(
+        ["point-robot"],
+        methods,
+        seeds,
+        probe_transitions=probe_transitions,
+        collect_settings=COLLECT,
+        train_settings=settings,
+    )
+
+
+@pytest.fixture(autouse=True)
+def free_estimates(monkeypatch):
+    """Measuring takes seconds; one test does."""
+    if "measured" not in os.environ.get("PYTEST_CURRENT_TEST", ""):
+        monkeypatch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
+
+
+# --- plan ---
+
+
+def test_jobs_are_named_by_what_they_are_made_from():
+    names = {job.name for job in small_grid(("focal", "er-trl"), (0, 1)).jobs()}
+    assert len(names) == 5
+    assert names < {job.name for job in small_grid(("focal", "er-trl"), (0, 1, 2)).jobs()}
+    assert names < {job.name for job in small_grid(("focal", "er-trl", "csro"), (0, 1)).jobs()}
+    longer = {job.name for job in small_grid(("focal", "er-trl"), (0, 1), updates=40).jobs()}
+    assert len(names & longer) == 1, "only the data are the same"
+    grid = small_grid()
+    other = grid._replace(collect_settings={**COLLECT, "seed": 8})
+    assert not {j.name for j in grid.jobs()} & {j.name for j in other.jobs()}
+
+
+def test_the_whole_paper_is_the_default():
+    grid = paper_grid()
+    assert len(grid.datasets) == 9
+    assert len(grid.cells) == 9 * 6 * 5
+    assert len(grid.jobs()) == 9 + 2 * 9 * 6 * 5
+
+
+def test_a_job_waits_for_its_data_and_references_come_first():
+    plain = Data("point-robot", settings=COLLECT)
+    apart = Data("point-robot", settings={**COLLECT, "policy": "independent"}, references=plain)
+    grid = Grid(cells([apart], [Contender("focal")], [0]))
+    first, second, third = grid.jobs()
+    assert first.after == ()
+    assert second.after == (first.name,)
+    assert second.arguments[-2:] == ("--references", first.makes)
+    assert third.after == (second.name,)
+
+
+def test_settings_become_words_of_the_command_line():
+    settings = {"updates": 5, "method": {"use_dml": False, "gan": {"rounds": 2}}, "hidden": [3, 4]}
+    words = "--updates 5 --method.no-use-dml --method.gan.rounds 2 --hidden 3 4"
+    assert words_of(settings) == words.split()
+
+
+def test_families_have_options():
+    assert parse_data("hopper-mass:refresh_constants=true").options == {"refresh_constants": True}
+    with pytest.raises(ConfigError, match="NAME=VALUE"):
+        parse_data("cheetah-vel:split")
+
+
+def test_what_is_missing_stands_out():
+    grid = small_grid(("focal", "csro"), (0, 1))
+    present = [c for c in grid.cells if (c.contender.method, c.seed) != ("csro", 1)]
+    assert "| point-robot | 2 | **1 of 2** |" in coverage(grid, present)
+
+
+# --- schedule ---
+
+
+class Pretend:
+    """An executor without processes: `fails` says how often a job does."""
+
+    slots = 2
+
+    def __init__(self, fails=None, hopeless=False):
+        self.fails, self.hopeless, self.order = dict(fails or {}), hopeless, []
+
+    def width(self, threads):
+        return self.slots
+
+    def submit(self, job, hear):
+        self.order.append(job.name)
+        future = Future()
+        if self.fails.get(job.name, 0):
+            self.fails[job.name] -= 1
+            future.set_exception(JobFailed(f"{job.label} broke", self.hopeless))
+        else:
+            future.set_result({})
+        return future
+
+    def poll(self):
+        pass
+
+    def stop(self):
+        pass
+
+
+def graph():
+    def job(name, *after):
+        return Job(f"job {name}", ("list",), Path("log"), name, after)
+
+    return [job("a"), job("b", "a"), job("c"), job("d", "c"), job("e", "b", "d")]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr("ertrl.launch.schedule.SECONDS_BEFORE_ANOTHER", 0.01)
+
+
+def test_a_failure_stops_only_what_needs_it():
+    executor, told = Pretend({"a": 9}), []
+    failures = run_graph(graph(), executor, "none", done=lambda job, _: told.append(job.name))
+    assert told == ["c", "d"]
+    assert executor.order.count("a") == 3, "tried again, but not for ever"
+    assert failures == [
+        "job a broke (3 attempts)",
+        "job b was not run: it needs job a",
+        "job e was not run: it needs job b",
+    ]
+
+
+def test_what_crashed_once_is_done_the_second_time():
+    assert run_graph(graph(), Pretend({"a": 1, "d": 2}), "none") == []
+
+
+def test_a_full_disk_stops_only_what_met_it():
+    def keep(job, _):
+        if job.name == "a":
+            raise OSError(28, "No space left on device")
+
+    failures = run_graph(graph(), Pretend(), "none", done=keep)
+    assert failures[0] == "job a: [Errno 28] No space left on device (3 attempts)"
+    assert len(failures) == 3
+
+
+def test_a_mistake_is_not_tried_again():
+    executor = Pretend({"a": 1}, hopeless=True)
+    assert len(run_graph(graph(), executor, "none")) == 3
+    assert executor.order.count("a") == 1
+
+
+# --- the whole way ---
+
+
+GRID = small_grid(probe_transitions=12)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A grid of one run, its small files and its report."""
+    out = tmp_path_factory.mktemp("grid")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
+        done = reproduce(GRID, out / "all", keep=out / "kept", progress="none")
+    assert done.failures == []
+    assert done.reports[0].exists()
+    return out / "all"
+
+
+def test_a_grid_is_done_once_and_grows(finished):
+    """Nothing runs twice, and a new seed runs alone."""
+    kept = finished.parent / "kept"
+    files = [p for p in finished.rglob("*") if p.is_file() and "report" not in p.parts]
+    before = {p: p.stat().st_mtime_ns for p in files}
+    assert plan(GRID, finished)[1] == []
+    more = small_grid(seeds=(0, 1))
+    again = reproduce(more, finished, keep=kept, reporting=False, progress="none")
+    assert len(again.runs) == 2
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+    (folder,) = kept.iterdir()
+    files = [store.read_json(path) for path in sorted(folder.glob("point-robot*.json"))]
+    assert [file["seed"] for file in files] == [0, 1]
+    cells = product(PAPER_PROTOCOLS, GROUPS)
+    assert files[0]["scores"].keys() == {f"{protocol}/{group}" for protocol, group in cells}
+    assert files[0]["probes"]["settings"]["transitions"] == 12
+    assert files[0]["seconds"] > 0
+    (data,) = folder.glob("data-*.json")
+    assert len(store.read_json(data)["references"]["expert"]) == 40
+
+
+def test_a_run_that_is_gone_is_made_again(finished, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    name = store.read_json(next(copy.glob("jobs/train-*-s0-*.json")))["made"]
+    shutil.rmtree(copy / name)
+    assert [job.name.split("-")[0] for job in plan(GRID, copy)[1]] == ["train", "probe"]
+
+
+def test_a_killed_grid_goes_on(tmp_path):
+    """SIGKILL of the parent in mid-run: the child follows, and the next start resumes its run."""
+    settings = train_settings(updates=4000, evaluate_every=4000, checkpoint_every=50)
+    words = ["--families", "point-robot", "--methods", "focal", "--seeds", "0"]
+    words += ["--collect-settings", json.dumps(COLLECT), "--train-settings", json.dumps(settings)]
+    words += ["--probe-transitions", "0", "--out", str(tmp_path), "--no-report"]
+    command = [sys.executable, "-m", "ertrl", "reproduce", *words, "--progress", "none"]
+    parent = subprocess.Popen(command)
+    while not list(tmp_path.glob("runs/*/checkpoints/*.json")):
+        assert parent.poll() is None
+        time.sleep(0.1)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    (path,) = (tmp_path / "runs").iterdir()
+    while store.in_use(path):
+        time.sleep(0.1)
+    run = Run(path)
+    assert run.checkpoints.newest() < 4000
+    assert subprocess.run(command).returncode == 0
+    assert run.checkpoints.newest() == 4000
+    (name,) = [n for n in (tmp_path / "jobs").glob("train-*.json")]
+    record = record_of(place_of(tmp_path), name.stem)
+    assert record["began_at"] > 0
+
+
+def test_a_failing_method_leaves_the_rest(tmp_path, capsys):
+    """Its cell is missing from the report, and the command says so."""
+    out = str(tmp_path / "out")
+    grid = small_grid(("focal",))
+    broken = Cell(
+        Data("point-robot"), Contender("focal", settings={"sampling": {"meta_batch": 999}}), 0
+    )
+    done = reproduce(grid._replace(cells=(*grid.cells, broken)), out, progress="none")
+    assert len(done.runs) == 1
+    assert len(done.failures) == 1
+    assert "only 20 training tasks" in done.failures[0]
+    page = done.reports[0]
+    assert "is missing." in page.read_text()
+    assert "**0 of 1**" in (page.parent / "tables" / "coverage.md").read_text()
+
+
+def test_a_place_behind_an_address_has_the_same_results(finished, tmp_path):
+    far = tmp_path / "far"
+    there = reproduce(GRID, f"file://{far}", work=tmp_path, reporting=False, progress="none")
+    assert there.failures == []
+    (one,), (other,) = ((p / "runs").glob("*-s0-*") for p in (far, finished))
+    assert one.name == other.name
+    for name in ("metrics.jsonl", "checkpoints/00000020.safetensors", "probes/00000020.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert not list(far.glob("partial/*"))
+
+
+def test_another_machine_goes_on_from_what_was_uploaded(finished, tmp_path):
+    """Half of a run is at the address, and nothing of it on this machine."""
+    far, grid = tmp_path / "far", small_grid()
+    collection, training = grid.jobs()
+    shutil.copytree(finished / collection.makes, far / collection.makes)
+    (far / "jobs").mkdir()
+    shutil.copy(finished / "jobs" / f"{collection.name}.json", far / "jobs")
+    (run,) = (finished / "runs").glob("*-s0-*")
+    half = far / "partial" / training.name / run.name
+    shutil.copytree(run, half, ignore=shutil.ignore_patterns("00000020*", "probes", ".lock"))
+    done = reproduce(grid, f"file://{far}", work=tmp_path, reporting=False, progress="none")
+    assert done.failures == []
+    record = store.read_json(far / "jobs" / f"{training.name}.json")
+    assert record["began_at"] == 0.5
+    last = "checkpoints/00000020.safetensors"
+    assert (far / "runs" / run.name / last).read_bytes() == (run / last).read_bytes()
+    assert not list(far.glob("partial/*"))
+
+
+def test_what_is_under_way_is_uploaded_in_an_order_that_can_be_resumed(tmp_path, tiny_run):
+    from ertrl.launch.place import _in_safe_order
+
+    names = [p.relative_to(tiny_run.path).as_posix() for p in _in_safe_order(tiny_run.path)]
+    log = names.index("metrics.jsonl")
+    for step in tiny_run.checkpoints.steps():
+        description = names.index(f"checkpoints/{step:08d}.json")
+        assert log < names.index(f"checkpoints/{step:08d}.safetensors") < description
+    assert isinstance(place_of("s3://bucket/folder"), Address)
+
+
+def test_the_plan_is_measured_and_kept(tmp_path, capsys):
+    words = ["reproduce", "--families", "point-robot", "--methods", "focal", "--seeds", "0"]
+    words += ["--collect-settings", json.dumps(COLLECT), "--train-settings"]
+    words += [json.dumps(train_settings()), "--out", str(tmp_path), "--dry-run"]
+    assert main([*words, "--json"]) == 0
+    jobs = json.loads(capsys.readouterr().out)["jobs"]
+    assert [job["done"] for job in jobs] == [False] * 3
+    assert all(job["seconds"] > 0 and job["memory"] > 1e6 and job["disk"] > 0 for job in jobs)
+    assert jobs[1]["command"].startswith("ertrl train focal --data data/point-robot-")
+    known = (tmp_path / "estimates.json").read_bytes()
+    assert main(words) == 0
+    assert "3 of 3 jobs to do" in capsys.readouterr().out
+    assert (tmp_path / "estimates.json").read_bytes() == known, "measured once"
+    assert estimates.MEASURED_SECONDS < 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--train-settings", "{updates}"], "--train-settings takes a JSON object"),
+        (["--methods", "focl"], "Did you mean 'focal'"),
+        (["--families", "point-robt"], "Did you mean 'point-robot'"),
+        (["--threads", "0"], "--threads must be above 0"),
+        (["--train-settings", '{"update": 3}'], "unknown setting 'update'"),
+    ],
+)
+def test_mistakes_are_explained_before_anything_starts(words, said, capsys, tmp_path):
+    assert main(["reproduce", "--out", str(tmp_path / "out"), "--seeds", "0", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
