@@ -7,6 +7,7 @@ from ertrl import api, store
 from ertrl.cli import main
 from ertrl.errors import ConfigError
 from ertrl.evaluation import probes
+from ertrl.evaluation.shapes import Probes
 from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
 
 SMALL = ProbeSettings(
@@ -95,7 +96,7 @@ def test_shares_of_variance():
 
 def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     result = api.probe(tiny_run, settings=SMALL)
-    assert result == store.read_json(tiny_run.probes.path(40), "ertrl-probes")
+    assert result == store.read_json(tiny_run.probes.path(40), Probes)
     kinds = {(e["context"], e["target"], e["model"]) for e in result["regression"]}
     assert kinds == {
         (c, "parameters", m)

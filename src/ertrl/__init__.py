@@ -8,7 +8,16 @@
 Importing this package is cheap; JAX is loaded by the first function that needs it.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.argv[0].endswith(("/ertrl", "-m")):
+    # The command line: Control-C may come before its first line has been reached.
+    sys.excepthook = lambda kind, error, trace: (
+        print("stopped", file=sys.stderr)
+        if issubclass(kind, KeyboardInterrupt)
+        else sys.__excepthook__(kind, error, trace)
+    )
 
 from ertrl import envs  # its import makes the environments known to gymnasium.make
 from ertrl.envs import make_family

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ertrl import rng, store
+from ertrl import rng
 from ertrl.collection.collect import collect as collect_dataset
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.cost import estimate
@@ -19,8 +19,12 @@ from ertrl.evaluation import references as check_references
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
 from ertrl.progress import ProgressStyle
+from ertrl.provenance import bound_threads
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
+from ertrl.training.records import settle
+
+bound_threads()
 
 if TYPE_CHECKING:
     from ertrl.evaluation.probes import ProbeSettings
@@ -159,7 +163,8 @@ def evaluate(
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
     step = run.checkpoints.newest() if step is None else step
-    if step in run.evaluations.steps():
+    settle(run)
+    if step in run.evaluations.steps() and run.evaluations.path(step).exists():
         known = run.evaluations.read(step)
         if set(protocols) <= known["protocols"].keys():
             return known
@@ -184,13 +189,14 @@ def probe(
     run = Run.of(run)
     step = run.checkpoints.newest() if step is None else step
     settings = settings or probes.ProbeSettings()
-    if step in run.probes.steps():
+    settle(run)
+    if step in run.probes.steps() and run.probes.path(step).exists():
         known = run.probes.read(step)
         if known["settings"] == to_json(settings):
             return known
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
-    store.write_json(run.probes.path(step), result)
+    run.add_probes(result)
     return result
 
 

@@ -3,6 +3,7 @@
 A command is the file of its name, with a function `run`; it is imported when it is asked for.
 """
 
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ COMMANDS = {
     "report": Command("tables, figures and one self-contained page from runs", threads=1),
     "render": Command("film an agent before and after adaptation"),
     "verify": Command("check every file of a dataset or run against its checksum"),
+    "replay": Command("repeat the update at which a run diverged", threads=1),
     "bench": Command("measure speed: bench train, bench env"),
 }
 
@@ -63,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name in ("train", "bench"):
             use_huge_pages()
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if name not in COMMANDS:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)

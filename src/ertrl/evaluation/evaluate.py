@@ -11,6 +11,8 @@ from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
+from ertrl.evaluation.shapes import SMALLEST_RANGE
+from ertrl.memory import require_memory
 
 EVALUATION_SEED = 20_250
 """Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
@@ -36,6 +38,13 @@ def evaluate_agent(
     family = dataset.make_family()
     config = agent.config.evaluation
     measured = {}
+    rows = len(dataset.tasks) * config.repeats
+    width = 2 * dataset.dims.observation + dataset.dims.action + 4
+    require_memory(
+        8 * rows * (config.episodes + 1) * dataset.horizon * width,
+        "contexts and episodes",
+        "evaluation.repeats or evaluation.episodes",
+    )
 
     def trial_of(name: str) -> Trial:
         return Trial(name, agent, family, dataset, config, EVALUATION_SEED)
@@ -60,11 +69,11 @@ def evaluate_agent(
 
 
 def _plain(values: np.ndarray) -> list[Any]:
-    """Lists for JSON; float32 in as many digits as it has, NaN as null."""
+    """Lists for JSON; float32 in as many digits as it has, NaN and what overflowed as null."""
     if values.dtype == np.float32:
         values = np.array([float(str(v)) for v in values.ravel()]).reshape(values.shape)
     plain = values.astype(object)
-    plain[np.isnan(values)] = None
+    plain[~np.isfinite(values)] = None
     return plain.tolist()
 
 
@@ -72,7 +81,7 @@ def references(dataset: Dataset) -> dict[str, list[float]]:
     """Returns of expert, random and idle policies per task, checked: they are the scale's ends."""
     for task, data in dataset.tasks.items():
         expert, random = data.reference["expert"], data.reference["random"]
-        if not expert > random:
+        if expert - random < SMALLEST_RANGE:
             raise DataError(
                 f"{dataset.path}: task {task}'s expert return {expert:.4g} is not above its random "
                 f"return {random:.4g}, so returns cannot be normalised; collect with more steps"

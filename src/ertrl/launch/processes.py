@@ -26,6 +26,9 @@ from ertrl.provenance import available_cores
 from ertrl.signals import stop_signals
 from ertrl.text import readable_duration
 
+THREADS_PER_PROCESS = 1
+POOLS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Every library that would take all cores in each process has to be told."""
 WAITING = "waiting"
 MOST_BARS = 12
 """As many as fit on a screen."""
@@ -70,7 +73,7 @@ class _Work:
         log = self.job.log
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "ertrl", *self.job.arguments, "--progress", "json"]
-        environment = {**os.environ, "NPROC": "1"}
+        environment = {**os.environ, **dict.fromkeys(POOLS, str(THREADS_PER_PROCESS))}
         self.note = "starting"
         with (
             open(log, "w") as errors,
