@@ -7,8 +7,8 @@ from ertrl import api, store
 from ertrl.cli import main
 from ertrl.errors import ConfigError
 from ertrl.evaluation import probes
-from ertrl.evaluation.shapes import Probes
 from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
+from ertrl.evaluation.shapes import Probes
 
 SMALL = ProbeSettings(
     transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, projected=10
