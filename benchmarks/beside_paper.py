@@ -83,7 +83,7 @@ def oracle(facts: dict[str, Any]) -> dict[str, float]:
 def main(files: list[Path]) -> dict[str, Any]:
     families: dict[str, Any] = {}
     for file in files:
-        families |= store.read_json(file, "ertrl-results")["families"]
+        families |= store.read_json(file)["families"]
     published = paper_results()["unnormalised"]["ID"]["offline"]
     families = {name: facts for name, facts in families.items() if name in published}
     cells = [cell for name, facts in families.items() for cell in cells_of(name, facts)]

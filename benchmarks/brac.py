@@ -94,7 +94,7 @@ def curve(run: Run) -> list[dict[str, float]]:
 def gather() -> dict[str, Any]:
     """Everything that has been trained so far, here or before; a row's folder holds its run."""
     datasets = {family: Dataset(DATA / family) for family in {row.family for row in ROWS.values()}}
-    rows = store.read_json(RESULTS, "ertrl-brac")["rows"] if RESULTS.exists() else {}
+    rows = store.read_json(RESULTS)["rows"] if RESULTS.exists() else {}
     for name in ROWS:
         for run in open_runs(RUNS / name) if (RUNS / name).exists() else ():
             rows[name] = {

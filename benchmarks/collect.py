@@ -107,9 +107,7 @@ def main(families: list[str]) -> None:
             flush=True,
         )
     kept = {f: KEEP / "collect" / f"{f}.json" for f in TARGETS}
-    collections = {
-        f: store.read_json(path, "ertrl-collection") for f, path in kept.items() if path.exists()
-    }
+    collections = {f: store.read_json(path) for f, path in kept.items() if path.exists()}
     store.write_bytes(KEEP / "collect" / "summary.md", table(collections).encode())
     draw(collections, KEEP / "collect" / "curves.png")
 

@@ -9,9 +9,10 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
 
 ORDER = [
-    "errors", "runtime", "text", "colours", "rng", "types", "config", "plugins", "provenance",
-    "store", "progress", "signals", "envs", "data", "nets", "losses", "collection", "learners",
-    "methods", "evaluation", "training", "profiles", "deploy", "bench", "api", "reporting",
+    "errors", "runtime", "text", "colours", "rng", "types", "memory", "config", "plugins",
+    "provenance", "shape", "store", "progress", "signals", "envs", "data", "nets", "losses",
+    "collection", "learners", "methods", "evaluation", "training", "profiles", "deploy", "bench",
+    "api", "reporting",
     "launch", "catalogue", "cli",
 ]  # fmt: skip
 """A module imports only from modules to its left."""

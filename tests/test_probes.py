@@ -8,6 +8,7 @@ from ertrl.cli import main
 from ertrl.errors import ConfigError
 from ertrl.evaluation import probes
 from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
+from ertrl.evaluation.shapes import Probes
 
 SMALL = ProbeSettings(
     transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, projected=10
@@ -95,7 +96,7 @@ def test_shares_of_variance():
 
 def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     result = api.probe(tiny_run, settings=SMALL)
-    assert result == store.read_json(tiny_run.probes.path(40), "ertrl-probes")
+    assert result == store.read_json(tiny_run.probes.path(40), Probes)
     kinds = {(e["context"], e["target"], e["model"]) for e in result["regression"]}
     assert kinds == {
         (c, "parameters", m)

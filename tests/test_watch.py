@@ -21,9 +21,11 @@ def test_a_finished_run(tiny_run):
 def test_a_run_is_seen_running_and_then_stopped(tmp_path):
     run = Run(fake_run(tmp_path, steps=()))
     run.metrics_path.write_text('{"kind": "train", "step": 500}\n')
-    checkpoint = run.path / "checkpoints" / "00000100.json"
-    checkpoint.parent.mkdir()
-    checkpoint.touch()
+    checkpoint = run.checkpoints.path(100)
+    store.write_bytes(checkpoint.with_suffix(".safetensors"), b"")
+    seals = {"weights_sha256": store.sha256(b""), "metrics_sha256": store.sha256(b"")}
+    about = {"kind": "ertrl-checkpoint", "run": run.name, "step": 100, "metrics_bytes": 0}
+    store.write_json(checkpoint, about | seals)
     written = run.metrics_path.stat().st_mtime
     os.utime(checkpoint, (written - 40, written - 40))
     with store.exclusive(run.path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ertrl import rng, store
+from ertrl import rng
 from ertrl.collection.collect import collect as collect_dataset
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.cost import estimate
@@ -31,8 +31,12 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle
+from ertrl.provenance import bound_threads
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
+from ertrl.training.records import settle
+
+bound_threads()
 
 REPLAY_TOLERANCE = 0.1
 """How far a replayed episode's return may be from the logged one, as a share of what it gained."""
@@ -182,7 +186,8 @@ def evaluate(
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
     step = run.checkpoints.newest() if step is None else step
-    if step in run.evaluations.steps():
+    settle(run)
+    if step in run.evaluations.steps() and run.evaluations.path(step).exists():
         known = run.evaluations.read(step)
         if "logs" in known or set(protocols) <= known["protocols"].keys():
             return Evaluation(known)
@@ -207,13 +212,14 @@ def probe(
     run = Run.of(run)
     step = run.checkpoints.newest() if step is None else step
     settings = settings or probes.ProbeSettings()
-    if step in run.probes.steps():
+    settle(run)
+    if step in run.probes.steps() and run.probes.path(step).exists():
         known = run.probes.read(step)
         if known["settings"] == to_json(settings):
             return probes.Probes(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
     result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
-    store.write_json(run.probes.path(step), result)
+    run.add_probes(result)
     return probes.Probes(result)
 
 

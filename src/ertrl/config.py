@@ -21,8 +21,10 @@ from ertrl.errors import ConfigError, unknown
 
 C = TypeVar("C")
 
-Count = Annotated[int, Ge(1)]
-Widths = tuple[Count, ...]
+Count = Annotated[int, Interval(ge=1, le=99_999_999)]
+Size = Annotated[int, Interval(ge=1, le=65_536)]
+"""Of a layer or a vector: a wider one would have to be a mistake."""
+Widths = tuple[Size, ...]
 Amount = Annotated[float, Ge(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 Seed = Annotated[int, Interval(ge=0, lt=2**63)]

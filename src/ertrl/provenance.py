@@ -61,8 +61,23 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+_bounded = False
+
+
+def bound_threads() -> None:
+    """One XLA thread unless NPROC says otherwise, in Python as on the command line.
+
+    XLA reads NPROC when it starts. If it has started already, it has what it has.
+    """
+    global _bounded
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    started = bridge is not None and bridge.backends_are_initialized()
+    if not os.environ.get("NPROC") and not started:
+        os.environ["NPROC"], _bounded = "1", True
+
+
 def threads() -> int:
-    """How many threads XLA and the physics use: what NPROC says, or all cores."""
+    """How many threads XLA uses: what NPROC says, or all cores."""
     return int(os.environ.get("NPROC") or 0) or available_cores()
 
 
@@ -84,6 +99,11 @@ def device_text() -> str:
 
 def machine() -> dict[str, Any]:
     return {"cpu": _cpu(), "cores": os.cpu_count(), "system": platform.platform()}
+
+
+def simulation_threads() -> int:
+    """How many threads the physics uses: no bits change, so all cores unless NPROC is given."""
+    return available_cores() if _bounded else threads()
 
 
 def provenance() -> dict[str, Any]:

@@ -23,6 +23,7 @@ from safetensors.numpy import load as safetensors_load
 from safetensors.numpy import save as safetensors_save
 
 from ertrl.errors import CorruptFileError, DataError, RunError
+from ertrl.shape import fit
 
 MAX_JSON_BYTES = 64 * 2**20
 """No manifest of ours is larger; a larger file is not one."""
@@ -92,8 +93,8 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     write_bytes(path, _canonical({**content, "sha256": sha256(_canonical(content))}))
 
 
-def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
-    """Read sealed JSON of this kind. Any byte that `write_json` did not write is an error."""
+def read_json(path: Path, shape: type[Any] | None = None) -> dict[str, Any]:
+    """Read sealed JSON of this shape. Any byte that `write_json` did not write is an error."""
     data = read_bytes(path, limit=MAX_JSON_BYTES)
     try:
         content = json.loads(data)
@@ -108,8 +109,8 @@ def read_json(path: Path, kind: str | None = None) -> dict[str, Any]:
             f"{path} is damaged or was edited by hand: its content does not match its checksum. "
             "Restore it from a copy or make it again."
         )
-    if kind is not None and content.get("kind") != kind:
-        raise CorruptFileError(f"{path} is of kind {content.get('kind')!r}, expected {kind!r}")
+    if shape is not None:
+        fit(content, shape, path)
     return content
 
 
@@ -165,7 +166,7 @@ def map_again(
         array = np.lib.format.open_memmap(path, mode)
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing") from None
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # a header may hold anything, and fail in as many ways
         raise CorruptFileError(f"{path} is not a readable .npy file: {error}") from None
     fits = array.shape == shape
     if mode == "r+" and not fits:
@@ -193,8 +194,13 @@ def arrays_from_bytes(data: bytes, origin: Path) -> dict[str, np.ndarray]:
 # --- pytrees of arrays ---
 
 
+def _is_array(leaf: Any) -> bool:
+    """An array, or the promise of one."""
+    return eqx.is_array(leaf) or isinstance(leaf, (jax.ShapeDtypeStruct, np.ndarray))
+
+
 def _named_leaves(tree: Any) -> dict[str, Any]:
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, _is_array))
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
 
@@ -204,7 +210,7 @@ def tree_to_bytes(tree: Any) -> bytes:
 
 
 def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
-    """Fill the pytree `like` with the arrays stored under the same paths."""
+    """Fill the pytree `like`, of arrays or their shapes, with those stored under the same paths."""
     stored = arrays_from_bytes(data, origin)
     expected = _named_leaves(like)
     if stored.keys() != expected.keys():
@@ -219,7 +225,7 @@ def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
                 f"{origin}: {name} has shape {stored[name].shape} {stored[name].dtype}, "
                 f"this configuration needs {leaf.shape} {leaf.dtype}"
             )
-    arrays, static = eqx.partition(like, eqx.is_array)
+    arrays, static = eqx.partition(like, _is_array)
     filled = jax.tree_util.tree_map_with_path(
         lambda path, _: jax.numpy.asarray(stored[jax.tree_util.keystr(path)]), arrays
     )

@@ -3,6 +3,7 @@
 A command is the file of its name, with a function `run`; it is imported when it is asked for.
 """
 
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ COMMANDS = {
     "render": Command("film an agent before and after adaptation"),
     "export": Command("write an agent for machines without JAX: NumPy alone, or ONNX", threads=1),
     "verify": Command("check every file of a dataset, run or agent against its checksum"),
+    "replay": Command("repeat the update at which a run diverged", threads=1),
     "bench": Command("measure speed: of training, simulation, collection, deployed agents, growth"),
 }
 
@@ -65,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name in ("train", "bench"):
             use_huge_pages()
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if name not in COMMANDS:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)

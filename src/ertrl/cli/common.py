@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ertrl.errors import ConfigError
 from ertrl.plugins import names_file, use
+from ertrl.provenance import available_cores
 
 
 def peek(argv: Sequence[str], option: str, default: str) -> str:
@@ -93,8 +95,10 @@ def use_threads(argv: Sequence[str], default: int) -> None:
         raise ConfigError(f"--threads takes a whole number of at least 0, got '{threads}'")
     if given and not given.isdecimal():
         raise ConfigError(f"the environment variable NPROC must be a number, got '{given}'")
-    if int(threads):
-        os.environ["NPROC"] = threads
+    if int(threads) > 4096:
+        raise ConfigError(f"--threads takes at most 4096, got {threads}")
+    if int(threads) or not int(given or 0):
+        os.environ["NPROC"] = str(int(threads) or available_cores())
 
 
 def use_huge_pages() -> None:
@@ -106,4 +110,6 @@ def use_huge_pages() -> None:
     """
     if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
         environment = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+        # Control-C waits until the new process can answer it, in `main`.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.execve(sys.executable, sys.orig_argv, environment)

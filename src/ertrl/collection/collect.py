@@ -8,7 +8,7 @@ from typing import Any
 
 from ertrl import store
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.cost import check_disk, describe_needs, needs
+from ertrl.collection.cost import check_disk, check_memory, describe_needs, needs
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.replay import style_directions
 from ertrl.collection.savepoints import (
@@ -57,9 +57,10 @@ def collect(
     with store.exclusive(folder), stop_signals() as stop_signal:
         savepoints, collection = Savepoints(folder, identity), None
         try:
+            wanted = needs(family, config)
+            check_memory(family, config, wanted)
             point = savepoints.load()
             if point is None:
-                wanted = needs(family, config)
                 check_disk(wanted, path)
                 needed = f"{describe_needs(wanted)}; on {device_text()}"
                 say(f"collect {family.name}: {needed}", progress)
@@ -108,6 +109,7 @@ class _Collection:
 
     def resume(self, point: Savepoint) -> None:
         trainer, folder = self._trainer, self._savepoints.folder
+        self._savepoints.check_loop(point, trainer.progress())
         transitions = point.facts["transitions"]
         trainer.replay.resume(transitions["count"], point.facts["outcome_dim"])
         self._replay_seal.verify(transitions, folder)

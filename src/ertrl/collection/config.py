@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt
+from annotated_types import Gt, Interval
 
 from ertrl.config import Amount, Count, Seed, Share, Widths, check
 from ertrl.errors import ConfigError
@@ -49,7 +49,7 @@ class CollectConfig:
     """Independent policies that one product updates. 1 is fastest on a CPU; more need memory."""
     simulations_per_task: Count = 2
     """Parallel simulations of each task."""
-    random_steps: Annotated[int, Ge(0)] = 20
+    random_steps: Annotated[int, Interval(ge=0, le=99_999_999)] = 20
     """Control steps per simulation with uniformly random actions before learning starts."""
     steps: Count = 600
     """Control steps per simulation while learning."""
@@ -59,9 +59,9 @@ class CollectConfig:
     """Gradient updates per control step of the whole batch of simulations."""
     checkpoints: Count = 18
     """Behaviour-policy checkpoints that episodes are recorded from, evenly spaced."""
-    first_checkpoint: Annotated[int, Ge(0)] = 0
+    first_checkpoint: Annotated[int, Interval(ge=0, le=99_999_999)] = 0
     """Control step, random ones included, of the first of them; 0: after the first updates."""
-    last_checkpoint: Annotated[int, Ge(0)] = 0
+    last_checkpoint: Annotated[int, Interval(ge=0, le=99_999_999)] = 0
     """Control step, random ones included, of the last of them; 0: at the end."""
     episodes_per_checkpoint: Count = 50
     """Stochastic episodes per task and checkpoint."""

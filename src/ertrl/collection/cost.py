@@ -1,7 +1,6 @@
 """What a collection takes: disk and memory from its settings, time from a short measurement."""
 
 import copy
-import os
 import resource
 import shutil
 import sys
@@ -21,6 +20,7 @@ from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import layout
 from ertrl.envs import Family
 from ertrl.errors import DataError
+from ertrl.memory import memory_of_machine, require_memory
 from ertrl.text import readable_bytes, readable_duration
 
 MARGIN = 64 * 2**20
@@ -70,6 +70,16 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
     }
 
 
+def check_memory(family: Family, config: CollectConfig, wanted: dict[str, dict[str, int]]) -> None:
+    """Refuse sizes that this machine cannot hold, before anything is allocated or compiled."""
+    simulations = 1000 * family.n_tasks * config.simulations_per_task
+    require_memory(
+        sum(wanted["memory"].values()) + simulations,
+        f"the collection of {family.name}",
+        "hidden, batch_size, simulations_per_task or episodes_per_checkpoint",
+    )
+
+
 def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
     parts = ", ".join(f"{readable_bytes(v)} {k}" for k, v in wanted["disk"].items())
     disk, memory = (sum(wanted[kind].values()) for kind in ("disk", "memory"))
@@ -111,6 +121,7 @@ def estimate(
     config.validate()
     begun = time.monotonic()
     wanted = needs(family, config)
+    check_memory(family, config, wanted)
     trainer = miniature(family, config)
     compile_act, per_step = _time(lambda: trainer.simulate(1), seconds)
     key, groups = rng.key(config.seed, "estimate"), trainer.policies.groups
@@ -130,7 +141,7 @@ def estimate(
     }
     policies = family.n_tasks if config.policy == "independent" else 1
     disk, free = sum(wanted["disk"].values()), free_bytes(path)
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = memory_of_machine()
     return {
         "family": family.name,
         "seconds": sum(parts.values()),

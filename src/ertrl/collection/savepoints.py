@@ -18,19 +18,55 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from msgspec import Meta
 
 from ertrl import store
 from ertrl.collection.sac import SacState
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
+from ertrl.shape import Digest, Name, Real, Shape, Size, Text, Whole
 
 KIND = "ertrl-savepoint"
 FORMAT = 2
+Counts = list[Annotated[int, Meta(ge=0, le=2**40)]]
+
+
+class CollectionShape(Shape):
+    """collection.json: what is being collected. Savepoints of another format are refused later."""
+
+    kind: Literal["ertrl-collection"]
+    format: Whole
+    family: Name
+    family_options: dict[str, bool | int | float | str]
+    config: dict[str, Any]
+    references: Text | None
+    versions: dict[str, str]
+    threads: Whole
+
+
+class SealedRows(Shape):
+    """How many rows of each task there are, and their checksum."""
+
+    count: Counts
+    sha256: Digest
+
+
+class SavepointShape(Shape):
+    """NNNNNNNN.json: a savepoint."""
+
+    kind: Literal["ertrl-savepoint"]
+    files: dict[Annotated[str, Meta(pattern=r"^\.(part\d{1,6}|loop)$")], Digest]
+    seconds: Real
+    curve: list[dict[str, Real]]
+    outcome_dim: Size
+    transitions: SealedRows
+    episodes: SealedRows
+
 
 PORTION_BYTES = 2**27
 """Written and read at once, unless a single array is larger; memory holds about three copies."""
@@ -59,7 +95,12 @@ class RowSeal:
 
     def verify(self, sealed: dict[str, Any], what: Path) -> None:
         """Raise unless the rows are those that were sealed."""
-        if self.extend(sealed["count"]) != sealed:
+        fits = len(sealed["count"]) == len(self.count) and all(
+            count <= len(array)
+            for task, count in enumerate(sealed["count"])
+            for array in self._rows(task)
+        )
+        if not fits or self.extend(sealed["count"]) != sealed:
             raise CorruptFileError(
                 f"{what} is damaged: its rows are not those that were saved. To start anew, "
                 f"remove {what}."
@@ -99,14 +140,14 @@ class Savepoints:
             if undescribed or file.suffix == ".tmp":
                 file.unlink()
         about = self.folder / "collection.json"
-        if not about.exists() or self.empty:
+        if self.empty:
             for stale in self.folder.iterdir():
                 if stale.name != ".lock":
                     shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
             here = {"versions": versions(), "threads": threads()}
             store.write_json(about, {"kind": "ertrl-collection", **identity, **here})
             return
-        there = store.read_json(about, "ertrl-collection")
+        there = store.read_json(about, CollectionShape)
         if difference := _difference({k: there.get(k) for k in identity}, identity):
             raise DataError(
                 f"{self.folder} holds an unfinished collection with other settings: {difference}. "
@@ -135,11 +176,23 @@ class Savepoints:
             return None
         block = self._blocks()[-1]
         stem = self.folder / f"{block:08d}"
-        facts = store.read_json(stem.with_suffix(".json"), KIND)
+        facts = store.read_json(stem.with_suffix(".json"), SavepointShape)
         for suffix, expected in facts.pop("files").items():
             store.check_file(stem.with_suffix(suffix), expected)
         loop = stem.with_suffix(".loop")
         return Savepoint(block, store.arrays_from_bytes(store.read_bytes(loop), loop), facts)
+
+    def check_loop(self, point: Savepoint, expected: dict[str, np.ndarray]) -> None:
+        """Raise unless the loop's arrays are of the kind that this collection has."""
+        found, wanted = (
+            {name: (array.shape, array.dtype) for name, array in arrays.items()}
+            for arrays in (point.loop, expected)
+        )
+        if found != wanted:
+            raise CorruptFileError(
+                f"{self.folder / f'{point.block:08d}.loop'} does not fit this collection: "
+                f"{_difference(found, wanted)}. To start anew, remove {self.folder}."
+            )
 
     def load_state(self, block: int, state: SacState) -> SacState:
         """Fill SAC's state, portion by portion, in place of the arrays of `state`.

@@ -1,7 +1,7 @@
 """Read a dataset: verified on opening, memory-mapped, never copied whole."""
 
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,7 @@ class TaskData(Described):
         arrays = {}
         expected = layout.task_arrays(self.episodes, horizon, dims.observation, dims.action)
         for name, spec in expected.items():
-            if name not in entry["files"]:
-                raise DataError(f"{folder}: the manifest lists no '{name}' for task {self.task}")
-            path = folder / _inside(entry["files"][name]["path"], folder)
-            arrays[name] = store.map_again(path, *spec, mode="r")
+            arrays[name] = store.map_again(folder / entry["files"][name]["path"], *spec, mode="r")
         self.observations: np.ndarray = arrays["observations"]
         self.actions: np.ndarray = arrays["actions"]
         self.rewards: np.ndarray = arrays["rewards"]
@@ -80,13 +77,6 @@ class TaskData(Described):
         )
 
 
-def _inside(relative: str, folder: Path) -> PurePosixPath:
-    path = PurePosixPath(relative)
-    if path.is_absolute() or ".." in path.parts:
-        raise CorruptFileError(f"{folder / layout.MANIFEST} points outside its folder: {relative}")
-    return path
-
-
 class Dataset(Described):
     """Logged data of a whole family of tasks."""
 
@@ -98,12 +88,7 @@ class Dataset(Described):
                 f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
                 "Make one with `ertrl collect FAMILY`."
             )
-        self.manifest = store.read_json(self.path / layout.MANIFEST, layout.KIND)
-        if self.manifest["format"] != layout.FORMAT:
-            raise DataError(
-                f"{self.path / layout.MANIFEST} has format version {self.manifest['format']}; "
-                f"this version of ertrl reads version {layout.FORMAT}"
-            )
+        self.manifest = store.read_json(self.path / layout.MANIFEST, layout.Manifest)
         self.family: str = self.manifest["family"]
         self.family_options: dict[str, Any] = self.manifest["family_options"]
         self.has_simulator: bool = self.manifest["simulator"]
@@ -114,11 +99,13 @@ class Dataset(Described):
             sum(entry["group"] == "train" for entry in self.manifest["tasks"]),
         )
         if verify:
-            self.verify()
+            self._check_files()
         self.tasks = {
             entry["task"]: TaskData(self.path, entry, self.horizon, self.dims)
             for entry in self.manifest["tasks"]
         }
+        if verify:
+            self._check_numbers()
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -138,13 +125,36 @@ class Dataset(Described):
         return data if isinstance(data, Dataset) else cls(data)
 
     def verify(self) -> int:
-        """Compare every file with its checksum; returns how many files were checked."""
-        count = 0
-        for entry in self.manifest["tasks"]:
-            for file in entry["files"].values():
-                store.check_file(self.path / _inside(file["path"], self.path), file["sha256"])
-                count += 1
-        return count + 1
+        """Check every file and every number; returns how many files were checked."""
+        count = self._check_files()
+        self._check_numbers()
+        return count
+
+    def _check_files(self) -> int:
+        """Compare every file with its checksum; none may be missing, and none too many."""
+        listed = {
+            self.path / file["path"]: file["sha256"]
+            for entry in self.manifest["tasks"]
+            for file in entry["files"].values()
+        }
+        for path, digest in listed.items():
+            store.check_file(path, digest)
+        for path in (self.path / "tasks").rglob("*"):
+            if path.is_file() and path not in listed and path.name[0] != ".":
+                raise CorruptFileError(
+                    f"{path} is no part of the dataset: the manifest has no such file"
+                )
+        return len(listed) + 1
+
+    def _check_numbers(self) -> None:
+        """A sealed file may still hold what no simulation measured."""
+        for task, data in self.tasks.items():
+            for name in ("observations", "actions", "rewards"):
+                if not all(np.isfinite(episode).all() for episode in getattr(data, name)):
+                    raise CorruptFileError(
+                        f"{self.path / layout.file_of(task, name)} holds NaN or infinite numbers; "
+                        "what cannot be learned from must not be in a dataset"
+                    )
 
     def make_family(self) -> Family:
         if not self.has_simulator:
@@ -158,7 +168,20 @@ class Dataset(Described):
                 f"{self.path} holds {self.family}, a family that this process does not know. "
                 "Register it first, or name its file: --plugin FILE.py"
             )
-        return make_family(self.family, **self.family_options)
+        family = make_family(self.family, **self.family_options)
+        facts = {
+            "observation_dim": family.observation_dim,
+            "action_dim": family.action_dim,
+            "horizon": family.horizon,
+            "parameter_names": list(family.parameter_names),
+        }
+        for name, expected in facts.items():
+            if self.manifest[name] != expected:
+                raise DataError(
+                    f"{self.path / layout.MANIFEST}: {name} is {self.manifest[name]}, but the "
+                    f"family {self.family} has {expected}"
+                )
+        return family
 
     def task(self, task: int) -> TaskData:
         if task not in self.tasks:

@@ -76,7 +76,7 @@ def _export_task(minari: Any, dataset: Dataset, data: TaskData, identity: str) -
             env=_env_spec(dataset, data.task),
             observation_space=Box(-np.inf, np.inf, (dataset.dims.observation,), np.float32),
             action_space=Box(-1.0, 1.0, (dataset.dims.action,), np.float32),
-            algorithm_name=dataset.manifest["collector"]["name"],
+            algorithm_name=dataset.manifest["collector"].get("name", "unknown"),
             description=f"Task {data.task} ({data.group}) of {dataset.family}, exported by ertrl.",
         )
     # First the metadata: it says how many episodes follow, so a half-written dataset is noticed.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box
 
+from ertrl.data import layout
 from ertrl.data.dataset import Dataset
 from ertrl.data.minari_export import OURS, SHARED, UNITS, minari_library
 from ertrl.data.scaling import ActionRange
@@ -20,6 +21,21 @@ from ertrl.envs.rollout import blank_episodes
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.progress import Meter, ProgressStyle
+from ertrl.shape import Shape, Text, fit
+
+
+class SharedOurs(layout.Shared):
+    """What `export_minari` wrote of the dataset."""
+
+    content: Text
+
+
+class Ours(Shape):
+    """The key `ertrl` of a Minari dataset's metadata."""
+
+    dataset: SharedOurs
+    task: layout.Task
+
 
 Limit = float | Sequence[float] | None
 
@@ -128,12 +144,14 @@ def _open(identity: str) -> Source:
             )
     if not about:
         raise DataError(f"{identity} has no episode; leave it out")
+    if (ours := metadata.get(OURS)) is not None:
+        fit(ours, Ours, f"Minari dataset {identity}, metadata '{OURS}',")
     source = Source(
         identity,
         dataset,
         [int(episode["total_steps"]) for episode in about],
         [int(episode.get("checkpoint", 0)) for episode in about],
-        metadata.get(OURS),
+        ours,
     )
     if source.ours and source.ours["task"]["episodes"] != len(about):
         raise DataError(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 
 from ertrl import rng
 from ertrl.config import Count
@@ -17,9 +17,9 @@ from ertrl.types import Context, TaskBatch, Transitions
 class SamplingConfig:
     """What one meta-training step sees."""
 
-    meta_batch: Annotated[int, Ge(2)] = 16
+    meta_batch: Annotated[int, Interval(ge=2, le=99_999_999)] = 16
     """Training tasks per step, drawn without replacement; of one, nothing could be told apart."""
-    batch_size: Annotated[int, Ge(2)] = 256
+    batch_size: Annotated[int, Interval(ge=2, le=99_999_999)] = 256
     """Transitions per task for actor, critic and GAN; one has no covariance."""
     context_size: Count = 256
     """Transitions per context, drawn i.i.d. with replacement."""

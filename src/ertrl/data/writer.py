@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -187,11 +188,23 @@ class DatasetWriter:
             "provenance": provenance(),
         }
         store.write_json(self._work / layout.MANIFEST, manifest)
+        self._add_card()
         os.rename(self._work, self._path)
         store.sync_directory(self._path.parent)
         self._place.close()
-        # Last, because the data counts: it is safe already should drawing the card fail.
-        write_card(Dataset(self._path, verify=False))
+
+    def _add_card(self) -> None:
+        """The dataset appears with its card, or without if it cannot be drawn: the data counts."""
+        try:
+            write_card(Dataset(self._work, verify=False))
+        except OSError:
+            raise  # the next attempt goes on here
+        except Exception as error:
+            warnings.warn(
+                f"the card of {self._path} could not be written ({error}); the data is whole. "
+                f"`ertrl data card {self._path}` tries again",
+                stacklevel=2,
+            )
 
 
 def _finish(array: np.memmap, file: Path, episodes: int) -> str:

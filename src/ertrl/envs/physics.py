@@ -21,7 +21,7 @@ from ertrl import rng
 from ertrl.envs.family import Family, Option, Simulation, Step
 from ertrl.envs.tasks import PAPER_SPLIT, RELEASED_SPLIT
 from ertrl.errors import ConfigError
-from ertrl.provenance import threads as process_threads
+from ertrl.provenance import simulation_threads
 
 Model = Any
 """A `mujoco.MjModel`. MuJoCo's compiled classes are opaque to type checkers."""
@@ -76,7 +76,7 @@ class MujocoSimulation(Simulation):
         self.size = size
         # Persistent data cost memory per row and save a tenth of the time.
         self._batch = mujoco_module().batch.Batch(
-            self.model, size, min(threads or process_threads(), size), persistent=True
+            self.model, size, min(threads or simulation_threads(), size), persistent=True
         )
         for field, factor in (scale or {}).items():
             values = self._batch.expand(field)

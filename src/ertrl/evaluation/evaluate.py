@@ -14,7 +14,9 @@ from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
 from ertrl.evaluation.on_logs import evaluate_on_logs, log_scores
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
+from ertrl.evaluation.shapes import SMALLEST_RANGE
 from ertrl.evaluation.stepwise import continual, thompson
+from ertrl.memory import require_memory
 from ertrl.text import Described
 
 EVALUATION_SEED = 20_250
@@ -63,6 +65,13 @@ def evaluate_agent(
     family = dataset.make_family()
     config = agent.config.evaluation
     measured = {}
+    rows = len(dataset.tasks) * config.repeats
+    width = 2 * dataset.dims.observation + dataset.dims.action + 4
+    require_memory(
+        8 * rows * (config.episodes + 1) * dataset.horizon * width,
+        "contexts and episodes",
+        "evaluation.repeats or evaluation.episodes",
+    )
 
     def trial_of(name: str) -> Trial:
         return Trial(name, agent, family, dataset, config, EVALUATION_SEED)
@@ -90,11 +99,11 @@ def evaluate_agent(
 
 
 def _plain(values: np.ndarray) -> list[Any]:
-    """Lists for JSON; float32 in as many digits as it has, NaN as null."""
+    """Lists for JSON; float32 in as many digits as it has, NaN and what overflowed as null."""
     if values.dtype == np.float32:
         values = np.array([float(str(v)) for v in values.ravel()]).reshape(values.shape)
     plain = values.astype(object)
-    plain[np.isnan(values)] = None
+    plain[~np.isfinite(values)] = None
     return plain.tolist()
 
 
@@ -107,7 +116,7 @@ def references(dataset: Dataset) -> dict[str, list[float]]:
 def warn_of_scale(dataset: Dataset) -> None:
     """Name the tasks that normalised returns leave out."""
     ends = {task: data.reference for task, data in dataset.tasks.items()}
-    lost = {t: e for t, e in ends.items() if not e["expert"] > e["random"]}
+    lost = {t: e for t, e in ends.items() if e["expert"] - e["random"] < SMALLEST_RANGE}
     if len(lost) == len(ends):
         raise DataError(
             f"{dataset.path}: in no task is the expert's return above that of random actions, so "
@@ -130,7 +139,7 @@ def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np
     shape = (-1,) + (1,) * (np.ndim(returns) - 1)
     random = np.reshape(references["random"], shape)
     expert = np.reshape(references["expert"], shape)
-    width = np.where(expert > random, expert - random, np.nan)
+    width = np.where(expert - random >= SMALLEST_RANGE, expert - random, np.nan)
     return 100 * (np.asarray(returns) - random) / width
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Annotated, Any
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
@@ -48,15 +48,15 @@ ENCODED_AT_ONCE = 64_000
 class ProbeSettings:
     """How much data the probes take."""
 
-    transitions: Annotated[int, Ge(5)] = 1000
+    transitions: Annotated[int, Interval(ge=5, le=1_000_000)] = 1000
     """Single transitions per task for the regression, as in the paper; a fifth of them tests."""
-    contexts: Annotated[int, Ge(5)] = 100
+    contexts: Annotated[int, Interval(ge=5, le=1_000_000)] = 100
     """Contexts per task for the regression on whole contexts, of the size used in training."""
-    leak_contexts: Annotated[int, Ge(2)] = 10
+    leak_contexts: Annotated[int, Interval(ge=2, le=1_000_000)] = 10
     """Contexts per task, checkpoint and half of its episodes for the leak."""
-    leak_checkpoints: Annotated[int, Ge(2)] = 10
+    leak_checkpoints: Annotated[int, Interval(ge=2, le=1_000_000)] = 10
     """Behaviour policies to tell apart, evenly from first to last; neighbours hardly differ."""
-    projected: Annotated[int, Ge(8)] = 128
+    projected: Annotated[int, Interval(ge=8, le=1_000_000)] = 128
     """Single transitions per task in the projection (the paper: 256; t-SNE takes its time)."""
 
 

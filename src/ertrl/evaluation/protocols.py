@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 
 from ertrl import rng
 from ertrl.config import Count
@@ -43,7 +43,7 @@ class EvaluationConfig:
 
     episodes: Count = 3
     """Evaluation lasts this many horizons; the return of its last episode is reported."""
-    prior_episodes: Annotated[int, Ge(0)] = 2
+    prior_episodes: Annotated[int, Interval(ge=0, le=99_999_999)] = 2
     """Online and non-prior protocols infer z for the first time after this many horizons."""
     repeats: Count = 2
     """Independent repeats per task."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ from ertrl.launch.jobs import Job
 from ertrl.launch.place import Place, record_of
 from ertrl.launch.plan import Cell, Data, Grid
 from ertrl.profiles import family_options
+from ertrl.shape import Name, Shape
 from ertrl.text import markdown_table, readable_bytes, readable_duration
 from ertrl.training.run import KEPT_CHECKPOINTS
 from ertrl.training.update import init, make_chunk, run_key, update
@@ -37,6 +38,13 @@ PROGRAM_BYTES = 700 * 2**20
 """A process with JAX, MuJoCo and the programs of a laptop's run."""
 MEASURED_SECONDS = 0.5
 KIND = "ertrl-estimates"
+
+
+class Notes(Shape):
+    """estimates.json of a grid: what was measured on this machine, by what was measured."""
+
+    kind: Literal["ertrl-estimates"]
+    measured: dict[Name, Any]
 
 
 class Cost(NamedTuple):
@@ -56,7 +64,7 @@ class Estimator:
         self._grid, self._notes = grid, notes
         self._known: dict[str, Any] = {}
         if notes.exists():
-            self._known = store.read_json(notes, KIND)["measured"]
+            self._known = store.read_json(notes, Notes)["measured"]
 
     def _measured(self, what: Any, measure: Callable[[], Any]) -> Any:
         name = fingerprint({"threads": self._grid.threads, "what": what})

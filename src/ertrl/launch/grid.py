@@ -11,12 +11,14 @@ import jax
 from ertrl.config import replace_from_json
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
-from ertrl.launch.jobs import Job
+from ertrl.launch.jobs import THREADS_PER_PROCESS, Job
 from ertrl.launch.processes import run_jobs
 from ertrl.profiles import train_config
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, train_together
 from ertrl.training.config import TrainConfig
+
+MOST_SEEDS = 10_000
 
 
 def train_seeds(
@@ -40,10 +42,13 @@ def train_seeds(
     if len(set(seeds)) < len(seeds) or not seeds:
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
     check_sinks(sinks)
+    in_program = how == "program" or (how == "auto" and jax.default_backend() != "cpu")
+    threads = None if in_program else THREADS_PER_PROCESS
     runs = [
-        Run.create(out, dataset, replace(config, seed=seed), profile, variant) for seed in seeds
+        Run.create(out, dataset, replace(config, seed=seed), profile, variant, threads)
+        for seed in seeds
     ]
-    if how == "program" or (how == "auto" and jax.default_backend() != "cpu"):
+    if in_program:
         return train_together(runs, dataset, progress, sinks)
     run_jobs([_training(run, dataset, sinks) for run in runs], progress)
     return runs
@@ -57,6 +62,10 @@ def parse_seeds(text: str) -> list[int]:
         last = last if "-" in part else first
         if not first.isdecimal() or not last.isdecimal() or int(last) < int(first):
             raise ConfigError(f"--seeds takes numbers like 0-4 or 0,2,7; got '{text}'")
+        if int(last) - int(first) >= MOST_SEEDS or int(last) >= 2**63:
+            raise ConfigError(
+                f"--seeds takes at most {MOST_SEEDS} numbers below 2^63; got '{text}'"
+            )
         seeds += range(int(first), int(last) + 1)
     return seeds
 
@@ -87,7 +96,8 @@ def compare(
             profile, dataset.family, contender.method, contender.learner, dataset=dataset
         )
         config = replace_from_json(config, {**contender.settings, "seed": seed})
-        run = Run.create(Path(out) / "runs", dataset, config, profile)
+        place = Path(out) / "runs"
+        run = Run.create(place, dataset, config, profile, threads=THREADS_PER_PROCESS)
         runs.append(run.path)
         jobs.append(_training(run, dataset))
     run_jobs(jobs)

@@ -20,6 +20,9 @@ Hear = Callable[[int, int, str], None]
 """Is told how much is done, of how much, and a note."""
 Started = Callable[[subprocess.Popen], None]
 
+THREADS_PER_PROCESS = 1
+POOLS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Every library that would take all cores in each process has to be told."""
 RUN = "RUN"
 USAGE_ERROR = 2
 """Exit code of a call that would fail in the same way again."""
@@ -48,7 +51,7 @@ class Job:
     """Bytes, estimated."""
     disk: int = 0
     gpus: float = 0.0
-    threads: int = 1
+    threads: int = THREADS_PER_PROCESS
     silent: bool = False
     """Whether the command says nothing of its progress."""
 
@@ -93,7 +96,7 @@ def call(
         command += [] if job.silent else ["--progress", "json"]
         # Several jobs may share an accelerator: each takes only the memory that it needs.
         shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        environment = {**shared, **os.environ, "NPROC": str(job.threads)}
+        environment = {**shared, **os.environ, **dict.fromkeys(POOLS, str(job.threads))}
         result: dict[str, Any] = {}
         with (
             open(log, "w") as errors,

@@ -19,14 +19,32 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ertrl import store
 from ertrl.errors import CorruptFileError, MissingExtra
 from ertrl.launch.jobs import Hear, Job, Started, call
 from ertrl.provenance import machine
+from ertrl.shape import Machine, Name, Real, Shape, Text
 
 KIND = "ertrl-job"
+
+
+class Record(Shape, kw_only=True):
+    """jobs/NAME.json of a grid: what a finished job made."""
+
+    kind: Literal["ertrl-job"]
+    name: Name
+    command: Text
+    made: Annotated[str, Meta(pattern=r"^(data|runs|report)(/[^/\\\x00-\x1f]{1,200})?$")]
+    seconds: Real
+    began_at: Annotated[float, Meta(ge=0, le=1)]
+    threads: Annotated[int, Meta(ge=1, le=4096)]
+    machine: Machine
+
+
 SECONDS_BETWEEN_UPLOADS = 60.0
 
 
@@ -41,7 +59,7 @@ def place_of(out: str | Path, work: str | Path | None = None) -> "Place":
 def record_of(place: "Place", name: str) -> dict[str, Any] | None:
     """What the finished job of this name left; None if it has to be done, for whatever reason."""
     try:
-        record = store.read_json(place.fetch(f"jobs/{name}.json"), KIND)
+        record = store.read_json(place.fetch(f"jobs/{name}.json"), Record)
     except CorruptFileError:
         return None
     folder, _, made = record["made"].rpartition("/")

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ertrl import store
-from ertrl.errors import CorruptFileError
 from ertrl.text import readable_duration
 from ertrl.training import Run, Runs, open_runs
 
@@ -37,11 +36,9 @@ class Snapshot:
 
 
 def look(run: Run) -> Snapshot:
-    """What a run's files say now."""
-    try:
-        lines = run.metrics()
-    except ValueError:
-        raise CorruptFileError(f"{run.metrics_path} holds a line that is not JSON") from None
+    """What a run's files say now; damaged ones are refused, as everywhere."""
+    run.check_seals()
+    lines = run.metrics()
     step, updates = max((line["step"] for line in lines), default=0), run.config.updates
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     scores = {k: v for k, v in evaluations[-1].items() if "/" in k} if evaluations else {}

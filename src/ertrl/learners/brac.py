@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from annotated_types import Ge, Predicate
+from annotated_types import Interval, Predicate
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
@@ -83,7 +83,7 @@ class Brac(Learner):
     """Weight of the squared mean and log-std of the policy."""
     log_std_range: Annotated[tuple[float, float], Predicate(rising)] = (-20.0, 0.0)
     """Bounds of the policy's log-std."""
-    warm_start: Annotated[int, Ge(0)] = 0
+    warm_start: Annotated[int, Interval(ge=0, le=99_999_999)] = 0
     """Updates at the start in which the actor only imitates the data (maximum likelihood) and
     alpha rests, while critics and dual critic learn. BRAC clones first, too."""
 

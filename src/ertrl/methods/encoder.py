@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import Amount, Count, Widths
+from ertrl.config import Amount, Size, Widths
 from ertrl.methods.inference import Belief
 from ertrl.nets import MLP
 from ertrl.runtime import inference
@@ -19,7 +19,7 @@ from ertrl.types import Context, Dims, Metrics
 class EncoderConfig:
     """The context encoder e_theta: an MLP per transition, tanh, mean over the context."""
 
-    latent_dim: Count = 20
+    latent_dim: Size = 20
     """Size of the task representation z."""
     hidden: Widths = (200, 200, 200)
     """Widths of the hidden layers."""

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import Amount, Count, Widths
+from ertrl.config import Amount, Count, Size, Widths
 from ertrl.nets import MLP, Trained, over_batch
 from ertrl.types import Dims, Metrics, Transitions
 
@@ -45,7 +45,7 @@ class Gan:
     """Widths of the generator."""
     discriminator_hidden: Widths = (256, 256)
     """Widths of the discriminator."""
-    noise_dim: Count = 20
+    noise_dim: Size = 20
     """Size of the generator's noise."""
 
     def init(self, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> GanState:

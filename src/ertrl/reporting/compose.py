@@ -37,6 +37,8 @@ def report(
     """
     out, made = Path(out), compose(runs, data, notes)
     say(f"report: writing {out}")
+    for place in (out, out / "figures", out / "tables"):
+        store.sweep(place)
     for pictures in (*(family.pictures for family in made.families), made.pictures):
         for picture in pictures.values():
             for kind in ("png", "pdf"):

@@ -10,15 +10,18 @@ import numpy as np
 
 from ertrl import store
 from ertrl.data import Dataset, Sampler
-from ertrl.errors import Interrupted, TrainingDiverged
+from ertrl.errors import Interrupted, RunError, TrainingDiverged
 from ertrl.evaluation import evaluate_agent, summarise
 from ertrl.progress import Meter, ProgressStyle, say
-from ertrl.provenance import device_text
+from ertrl.provenance import device_text, threads
 from ertrl.signals import stop_signals
 from ertrl.training.config import TrainConfig
+from ertrl.training.memory import check_memory
+from ertrl.training.records import settle
 from ertrl.training.run import MetricsLog, Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
-from ertrl.training.update import TrainState, make_chunk, run_key
+from ertrl.training.update import TrainState, make_chunk, not_finite, run_key
+from ertrl.types import TaskBatch
 
 
 def train_run(
@@ -44,7 +47,10 @@ def train_together(
     say(f"train: on {device_text()}", progress)
     with ExitStack() as stack:
         for run in runs:
+            _check_threads(run)
+            check_memory(run.config, run.dims)
             stack.enter_context(store.exclusive(run.path))
+            settle(run)
         stop_signal = stack.enter_context(stop_signals())
         trainees = []
         for run in runs:
@@ -67,17 +73,20 @@ class _Trainee:
         self.step = int(self.state.step)
         self._sinks = [SINKS[name](run, self.step) for name in sinks]
         self.log = MetricsLog(run, log_bytes)
-        self.note = ""
+        self.note, self._together = "", 1
         self.key = run_key(config.seed)
         extra_batches = config.learner.extra_batches
         self.sampler = Sampler(dataset, config.sampling, extra_batches, config.seed)
         if _evaluation_due(config, self.step) and not _logged_evaluation(run, self.step):
             self.evaluate()  # it was killed while it evaluated
 
-    def advance(self, state: TrainState, metrics: dict[str, np.ndarray]) -> None:
+    def advance(
+        self, state: TrainState, metrics: dict[str, np.ndarray], batches: TaskBatch, together: int
+    ) -> None:
+        """Take over what a chunk of updates of these batches made; so many runs took part."""
         config = self.run.config
-        _check_finite(metrics, self.step, self.run)
-        self.state = state
+        self._check_finite(state, metrics, batches)
+        self.state, self._together = state, together
         self.step += config.updates_per_call
         means = {name: float(np.mean(v, dtype=np.float64)) for name, v in metrics.items()}
         self._note_down("train", means)
@@ -96,9 +105,43 @@ class _Trainee:
         for log in (self.log, *self._sinks):
             log.close()
 
+    def _check_finite(
+        self, state: TrainState, metrics: dict[str, np.ndarray], batches: TaskBatch
+    ) -> None:
+        """Stop at the first number that is none, and keep the update that made it."""
+        bad = [
+            (int(np.argmin(np.isfinite(values))), name, "became")
+            for name, values in metrics.items()
+            if not np.isfinite(values).all()
+        ]
+        if not bad and not _all_finite(state):
+            # Metrics are computed before the optimiser's step: look at what it made, too.
+            bad.append(self._first_bad_weights(batches))
+        if not bad:
+            return
+        offset, name, became = min(bad)
+        before = _advanced(self.run, self.state, batches, offset, self.key)
+        found = metrics[name][offset] if name in metrics else "not finite"
+        what = f"{name} {became} {found} at update {self.step + offset + 1}"
+        self.run.keep_divergence(before, jax.tree.map(lambda x: x[offset], batches), self.key, what)
+        kept = self.run.checkpoints.steps()
+        raise TrainingDiverged(
+            f"{self.run.name}: {what}. The last good checkpoint is at update "
+            f"{kept[-1] if kept else 0}. `ertrl replay {self.run.path}` names the operation that "
+            "failed. A smaller learning rate or checking the dataset's rewards (`ertrl verify`) "
+            "usually helps."
+        )
+
+    def _first_bad_weights(self, batches: TaskBatch) -> tuple[int, str, str]:
+        """Which of the updates spoilt the state, and where."""
+        for offset in range(len(batches.task)):
+            state = _advanced(self.run, self.state, batches, offset + 1, self.key)
+            if not _all_finite(state):
+                break
+        return offset, not_finite(state), "became"
+
     def save(self) -> None:
-        _check_weights(self.state, self.step, self.run)
-        self.run.save(self.state, self.log)
+        self.run.save(self.state, self.log, self._together)
 
     def evaluate(self) -> None:
         """Evaluate a state that is already saved, and log it."""
@@ -106,7 +149,7 @@ class _Trainee:
         result = evaluate_agent(agent, self._dataset, step=self.step, run=run.name)
         scores = summarise(run.add_evaluation(result))
         self._note_down("evaluation", scores)
-        run.save(self.state, self.log)  # once more: it vouches for the log up to this line
+        self.save()  # once more: it vouches for the log up to this line
         self.note = ", ".join(
             f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
         )
@@ -133,14 +176,15 @@ def _train(
         meter.update(step, "compiling")
         upcoming = stack([t.sampler.batches(step, size) for t in trainees])
         while step < until:
-            state, pending = chunk(state, upcoming, key)
+            batches = upcoming
+            state, pending = chunk(state, batches, key)
             # The device works on this chunk while the host gathers the next one.
             upcoming = stack([t.sampler.batches(step + size, size) for t in trainees])
             metrics = unstack({name: np.asarray(values) for name, values in pending.items()})
-            for trainee, own_state, own_metrics in zip(
-                trainees, unstack(state), metrics, strict=True
+            for trainee, *made in zip(
+                trainees, unstack(state), metrics, unstack(batches), strict=True
             ):
-                trainee.advance(own_state, own_metrics)
+                trainee.advance(*made, together=len(trainees))
             step += size
             meter.update(step, trainees[0].note)
             if stop_signal and step < run.config.updates:
@@ -180,25 +224,31 @@ def _logged_evaluation(run: Run, step: int) -> bool:
     return bool(lines) and (lines[-1]["kind"], lines[-1]["step"]) == ("evaluation", step)
 
 
-def _check_finite(metrics: dict[str, np.ndarray], step: int, run: Run) -> None:
-    bad = [
-        (int(np.argmin(np.isfinite(v))), name)
-        for name, v in metrics.items()
-        if not np.isfinite(v).all()
-    ]
-    if bad:
-        offset, name = min(bad)
-        kept = run.checkpoints.steps()
-        raise TrainingDiverged(
-            f"{run.name}: {name} became {metrics[name][offset]} at update {step + offset + 1}. "
-            f"The last good checkpoint is at update {kept[-1] if kept else 0}. A smaller learning "
-            "rate or checking the dataset's rewards (`ertrl verify`) usually helps."
+def _check_threads(run: Run) -> None:
+    """What changes bits is part of what a run is."""
+    begun, now = run.spec.get("threads", 1), threads()
+    if jax.default_backend() == "cpu" and begun != now:
+        raise RunError(
+            f"{run.name} is a run of {begun} CPU thread{'s' * (begun > 1)}, and this process has "
+            f"{now}: it would end with other bits. Give --threads {begun}, or in Python set the "
+            f"environment variable NPROC={begun} before JAX starts."
         )
 
 
-def _check_weights(state: TrainState, step: int, run: Run) -> None:
-    """Metrics are computed before the optimiser's step: look at what it made, too."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_inexact_array)):
-        if not np.isfinite(leaf).all():
-            name = jax.tree_util.keystr(path)
-            raise TrainingDiverged(f"{run.name}: {name} is not finite after update {step}")
+@jax.jit
+def _finite(arrays) -> jax.Array:
+    return jnp.all(jnp.stack([jnp.isfinite(x).all() for x in arrays]))
+
+
+def _all_finite(state: TrainState) -> bool:
+    return bool(_finite(jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))))
+
+
+def _advanced(
+    run: Run, state: TrainState, batches: TaskBatch, count: int, key: jax.Array
+) -> TrainState:
+    """The state after so many of the updates, one at a time: the same bits as all at once."""
+    chunk = make_chunk(run.config)
+    for i in range(count):
+        state, _ = chunk(state, jax.tree.map(lambda x, i=i: x[i : i + 1], batches), key)
+    return state

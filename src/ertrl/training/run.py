@@ -2,22 +2,24 @@
 
 runs/point-robot-er-trl-td3bc-s0-1a2b3c4d5e/
 config.json                what determines the run, sealed
+contents.json              which of the numbered files below there must be, sealed
 metrics.jsonl              one line per chunk of updates and per evaluation: source of truth
 checkpoints/00001000.*     safetensors and its sealed description
 evaluations/00005000.json  per-task returns of all protocols, sealed
 probes/00005000.json       what z knows of task and behaviour policy, sealed
+divergences/00001234.*     the update that made a NaN: state, batch and key
 train.log                  error output, where it was trained among others
 """
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
 
 from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
@@ -28,44 +30,16 @@ from ertrl.evaluation import Agent, warn_of_scale
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
+from ertrl.provenance import threads as process_threads
 from ertrl.text import Described
 from ertrl.training.config import TrainConfig
-from ertrl.training.update import TrainState, init
-from ertrl.types import Dims
+from ertrl.training.memory import blank_batch, check_memory
+from ertrl.training.records import CONTENTS, FORMAT, Records, new_contents
+from ertrl.training.shapes import RunSpec, fit_line
+from ertrl.training.update import TrainState, init, not_finite
+from ertrl.types import Dims, TaskBatch
 
 KEPT_CHECKPOINTS = 2
-
-
-class Records:
-    """Sealed files of a run, one per number of updates."""
-
-    def __init__(self, run: "Run", folder: str, what: str, remedy: str):
-        """`what` they are, and how one gets the first of them."""
-        self._run, self._what, self._remedy = run, what, remedy
-        self.folder = run.path / folder
-
-    def steps(self) -> list[int]:
-        """Numbers of updates, in order; whatever else lies in the folder is not ours."""
-        files = self.folder.glob("*.json")
-        return sorted(int(p.stem) for p in files if re.fullmatch(r"\d{8}", p.stem))
-
-    def newest(self) -> int:
-        if not (steps := self.steps()):
-            raise RunError(f"{self._run.path} has no {self._what} yet; {self._remedy}")
-        return steps[-1]
-
-    def path(self, step: int) -> Path:
-        """Where the file after so many updates lives."""
-        return self.folder / f"{step:08d}.json"
-
-    def read(self, step: int | None = None) -> dict[str, Any]:
-        """A file, by default the newest: this run's at this step, not one put in its place."""
-        path = self.path(self.newest() if step is None else step)
-        content = store.read_json(path, f"ertrl-{self._what}")
-        found, expected = (content["run"], content["step"]), (self._run.name, int(path.stem))
-        if found != expected:
-            raise CorruptFileError(f"{path} belongs to (run, step) {found}, not to {expected}")
-        return content
 
 
 class Run(Described):
@@ -78,11 +52,15 @@ class Run(Described):
                 f"{self.path} is not a run: it has no config.json. "
                 "Start one with `ertrl train METHOD --data DIR`."
             )
-        self.spec = store.read_json(self.path / "config.json", "ertrl-run")
+        self.spec = store.read_json(self.path / "config.json", RunSpec)
         self.family: str = self.spec["family"]
         self.dims = Dims(**self.spec["dims"])
-        blank = TrainConfig(get_method(self.spec["method"])(), get_learner(self.spec["learner"])())
-        self.config = replace_from_json(blank, self.spec["config"])
+        method, learner = get_method(self.spec["method"]), get_learner(self.spec["learner"])
+        try:
+            self.config = replace_from_json(TrainConfig(method(), learner()), self.spec["config"])
+            self.config.validate()
+        except ConfigError as error:
+            raise CorruptFileError(f"{self.path / 'config.json'}, config: {error}") from None
         self.method, self.learner = self.config.method, self.config.learner
         stored = self.spec.get("scaling")
         self.scaling = None if stored is None else Scaling.of_json(stored)
@@ -91,6 +69,7 @@ class Run(Described):
         self.checkpoints = Records(self, "checkpoints", "checkpoint", "train it first")
         self.evaluations = Records(self, "evaluations", "evaluation", f"{evaluate}`")
         self.probes = Records(self, "probes", "probes", f"{evaluate} --probes`")
+        self.divergences = Records(self, "divergences", "divergence", "no update of it failed")
 
     def _facts(self) -> dict[str, Any]:
         saved = self.checkpoints.steps()
@@ -122,13 +101,16 @@ class Run(Described):
         config: TrainConfig,
         profile: str = "custom",
         variant: str = "",
+        threads: int | None = None,
     ) -> "Run":
         """Open the run of this configuration, making its directory if it is new.
 
-        `profile` and its `variant` are notes of where the configuration comes from. What
-        would stop a new run is found out now, not after hours of training.
+        `profile` and its `variant` are notes of where the configuration comes from. `threads` are
+        those of the process that will train it, where it is another one. What would stop a new run
+        is found out now, not after hours of training.
         """
         config.validate()
+        threads = process_threads() if threads is None else threads
         method, learner = config.method.name, config.learner.name
         identity = {
             "family": dataset.family,
@@ -137,16 +119,19 @@ class Run(Described):
             "method": method,
             "learner": learner,
             "config": to_json(config),
+            # Several threads add in another order: that is another run.
+            **({} if threads == 1 else {"threads": threads}),
         }
         name = f"{dataset.family}-{method}-{learner}-s{config.seed}-{fingerprint(identity)}"
         path = Path(root) / name
         if not (path / "config.json").exists():
             Sampler(dataset, config.sampling, extra_batches=0, seed=0)
-            eqx.filter_eval_shape(init, config, dataset.dims)
+            check_memory(config, dataset.dims)
             if dataset.has_simulator:
                 warn_of_scale(dataset)
             spec = {
                 "kind": "ertrl-run",
+                "format": FORMAT,
                 "name": name,
                 **identity,
                 **({"scaling": Scaling.of(dataset).to_json()} if config.standardise else {}),
@@ -154,8 +139,9 @@ class Run(Described):
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
                 "variant": variant,
-                "provenance": provenance(),
+                "provenance": {**provenance(), "threads": threads},
             }
+            store.write_json(path / CONTENTS, new_contents(name))
             store.write_json(path / "config.json", spec)
         return cls(path)
 
@@ -175,12 +161,11 @@ class Run(Described):
 
     # --- checkpoints ---
 
-    def save(self, state: TrainState, log: "MetricsLog") -> None:
+    def save(self, state: TrainState, log: "MetricsLog", runs_in_program: int = 1) -> None:
         """Write a checkpoint, then drop old ones. It counts from its description on."""
         step, metrics_bytes = int(state.step), log.flush()
         blob = store.tree_to_bytes(state)
         path = self.checkpoints.path(step)
-        store.write_bytes(path.with_suffix(".safetensors"), blob)
         description = {
             "kind": "ertrl-checkpoint",
             "step": step,
@@ -188,11 +173,12 @@ class Run(Described):
             "weights_sha256": store.sha256(blob),
             "metrics_bytes": metrics_bytes,
             "metrics_sha256": store.sha256(store.read_bytes(self.metrics_path)[:metrics_bytes]),
+            **({} if runs_in_program == 1 else {"runs_in_program": runs_in_program}),
         }
-        store.write_json(path, description)
-        for old in map(self.checkpoints.path, self.checkpoints.steps()[:-KEPT_CHECKPOINTS]):
-            for suffix in (".json", ".safetensors"):
-                old.with_suffix(suffix).unlink(missing_ok=True)
+        kept = sorted({*self.checkpoints.steps(), step})
+        with self.checkpoints.changing(step, drop=kept[:-KEPT_CHECKPOINTS]):
+            store.write_bytes(path.with_suffix(".safetensors"), blob)
+            store.write_json(path, description)
 
     def fresh(self) -> TrainState:
         return init(self.config, self.dims)
@@ -203,6 +189,17 @@ class Run(Described):
         known = self.checkpoints.steps()
         if step not in known:
             raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
+        description, blob, weights = self._checked(step)
+        like = eqx.filter_eval_shape(init, self.config, self.dims)
+        state = store.tree_from_bytes(blob, like, weights)
+        if name := not_finite(state):
+            raise CorruptFileError(f"{weights}: {name} holds NaN or infinite numbers")
+        if int(state.step) != step:
+            raise CorruptFileError(f"{weights} holds update {int(state.step)}, expected {step}")
+        return state, description["metrics_bytes"]
+
+    def _checked(self, step: int) -> tuple[dict[str, Any], bytes, Path]:
+        """A checkpoint's description and bytes, and where they are, compared with checksums."""
         description = self.checkpoints.read(step)
         weights = self.checkpoints.path(step).with_suffix(".safetensors")
         blob = store.read_bytes(weights)
@@ -210,20 +207,100 @@ class Run(Described):
             raise CorruptFileError(
                 f"{weights} is damaged: its SHA-256 differs from the recorded one"
             )
+        self._check_log(description)
+        return description, blob, weights
+
+    def _check_log(self, description: dict[str, Any]) -> None:
+        """Raise unless metrics.jsonl begins with what was logged up to this checkpoint."""
         length = description["metrics_bytes"]
-        logged = store.read_bytes(self.metrics_path)[:length]
-        if store.sha256(logged) != description["metrics_sha256"]:
+        logged = store.read_bytes(self.metrics_path)
+        if store.sha256(logged[:length]) != description["metrics_sha256"]:
             raise CorruptFileError(
                 f"{self.metrics_path} is damaged: its first {length} bytes are not those that were "
                 "logged up to this checkpoint"
             )
-        return store.tree_from_bytes(blob, self.fresh(), weights), length
+        if description["step"] < self.config.updates or store.in_use(self.path):
+            return  # lines may follow; where nobody trains it, the next start cuts them off
+        if tail := logged[length:].decode(errors="replace").splitlines():
+            # A killed process may have logged the last evaluation and not vouched for it yet.
+            awaited = {f'"kind": "evaluation", "step": {description["step"]},' in x for x in tail}
+            if b'"kind": "evaluation"' in logged[:length].splitlines()[-1] or awaited != {True}:
+                raise CorruptFileError(
+                    f"{self.metrics_path} goes on after the end of the run: {tail[0][:80]!r}"
+                )
 
     def verify(self) -> int:
-        """Check every file but the log's newest lines; returns how many files are whole."""
-        saved = [self.load(step) for step in self.checkpoints.steps()]
-        measured = [r.read(step) for r in (self.evaluations, self.probes) for step in r.steps()]
-        return 1 + 2 * len(saved) + len(measured)
+        """Check every file but the log's newest lines; returns how many files are whole.
+
+        Of a run that is training, checkpoints may go meanwhile.
+        """
+        count = 1 + (self.path / CONTENTS).exists() + self.metrics_path.exists()
+        self.metrics()
+        for records, check in (
+            (self.checkpoints, self.load),
+            (self.evaluations, self.evaluations.read),
+            (self.probes, self.probes.read),
+            (self.divergences, self.load_divergence),
+        ):
+            for step in records.steps():
+                try:
+                    check(step)
+                except (CorruptFileError, RunError):
+                    if step in records.steps():
+                        raise
+                    continue
+                count += 1 + (records in (self.checkpoints, self.divergences))
+            records.check_folder()
+        return count
+
+    def check_seals(self) -> None:
+        """As `verify`, but without looking into arrays: for whoever looks often."""
+        for step in self.checkpoints.steps():
+            try:
+                self._checked(step)
+            except CorruptFileError:
+                if step in self.checkpoints.steps():
+                    raise
+        for records in (self.evaluations, self.probes):
+            for step in records.steps():
+                records.read(step)
+
+    # --- an update that failed ---
+
+    def keep_divergence(self, state: TrainState, batch: TaskBatch, key: Any, what: str) -> None:
+        """Keep what one update needs to fail again: the state before it, its batch and the key."""
+        step = int(state.step) + 1
+        blob = store.tree_to_bytes((state, batch, jax.random.key_data(key)))
+        description = {
+            "kind": "ertrl-divergence",
+            "step": step,
+            "run": self.name,
+            "what": what,
+            "arrays_sha256": store.sha256(blob),
+            "provenance": provenance(),
+        }
+        path = self.divergences.path(step)
+        with self.divergences.changing(step):
+            store.write_bytes(path.with_suffix(".safetensors"), blob)
+            store.write_json(path, description)
+
+    def load_divergence(self, step: int | None = None) -> tuple[TrainState, TaskBatch, Any, str]:
+        """The newest update that failed, or that of a step: state, batch, key, and what failed."""
+        step = self.divergences.newest() if step is None else step
+        description = self.divergences.read(step)
+        arrays = self.divergences.path(step).with_suffix(".safetensors")
+        blob = store.read_bytes(arrays)
+        if store.sha256(blob) != description["arrays_sha256"]:
+            raise CorruptFileError(
+                f"{arrays} is damaged: its SHA-256 differs from the recorded one"
+            )
+        like = (
+            eqx.filter_eval_shape(init, self.config, self.dims),
+            blank_batch(self.config, self.dims),
+            jax.ShapeDtypeStruct((2,), "uint32"),
+        )
+        state, batch, key = store.tree_from_bytes(blob, like, arrays)
+        return state, batch, jax.random.wrap_key_data(key), description["what"]
 
     def agent(self, state: TrainState) -> Agent:
         states = state.method, state.learner
@@ -237,21 +314,31 @@ class Run(Described):
 
     def metrics(self) -> list[dict[str, Any]]:
         """All complete lines of metrics.jsonl."""
-        try:
-            lines = self.metrics_path.read_text().split("\n")[:-1]
-        except FileNotFoundError:
+        if not self.metrics_path.exists():
             return []
-        return [json.loads(line) for line in lines]
+        try:
+            lines = store.read_bytes(self.metrics_path).decode().split("\n")[:-1]
+            found = [json.loads(line) for line in lines]
+        except (ValueError, RecursionError):
+            raise CorruptFileError(f"{self.metrics_path} holds a line that is not JSON") from None
+        for line in found:
+            fit_line(line, self.metrics_path)
+        return found
 
     def add_evaluation(self, result: dict[str, Any]) -> dict[str, Any]:
         """Keep an evaluation, together with the protocols that others measured at this step."""
         path = self.evaluations.path(result["step"])
-        with store.exclusive(path.parent, wait=True):
+        with self.evaluations.changing(result["step"]):
             if path.exists():
                 known = self.evaluations.read(result["step"])
                 result = {**result, "protocols": {**known["protocols"], **result["protocols"]}}
             store.write_json(path, result)
         return result
+
+    def add_probes(self, result: dict[str, Any]) -> None:
+        """Keep what was probed."""
+        with self.probes.changing(result["step"]):
+            store.write_json(self.probes.path(result["step"]), result)
 
 
 Runs = str | Path | Run | Sequence[str | Path | Run]
@@ -308,7 +395,8 @@ def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
             f"that, not for {updates}"
         )
     config = replace(run.config, updates=updates)
-    longer = Run.create(run.path.parent, dataset, config, run.spec["profile"], run.spec["variant"])
+    origin = run.spec["profile"], run.spec["variant"], run.spec.get("threads", 1)
+    longer = Run.create(run.path.parent, dataset, config, *origin)
     state, log_bytes = run.load()
     with store.exclusive(longer.path):
         if longer.checkpoints.steps():
@@ -316,9 +404,10 @@ def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
         logged = store.read_bytes(run.metrics_path)[:log_bytes]
         store.write_bytes(longer.metrics_path, logged)
         own = {"run": longer.name}
-        for old, new in ((run.evaluations, longer.evaluations), (run.probes, longer.probes)):
-            for step in old.steps():
-                store.write_json(new.path(step), old.read(step) | own)
+        for step in run.evaluations.steps():
+            longer.add_evaluation(run.evaluations.read(step) | own)
+        for step in run.probes.steps():
+            longer.add_probes(run.probes.read(step) | own)
         log = MetricsLog(longer, log_bytes)
         longer.save(state, log)  # last: from now on it is as far
         log.close()

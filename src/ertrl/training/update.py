@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
@@ -32,6 +33,14 @@ def init(config: TrainConfig, dims: Dims) -> TrainState:
         config.learner.init(dims, config.method.latent_dim, learner_key),
         jax.numpy.zeros((), jax.numpy.int32),
     )
+
+
+def not_finite(state: Any) -> str:
+    """The first array that holds a NaN or an infinite number; nothing if there is none."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_inexact_array)):
+        if not np.isfinite(leaf).all():
+            return jax.tree_util.keystr(path)
+    return ""
 
 
 def update(

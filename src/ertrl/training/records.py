@@ -1,0 +1,142 @@
+"""The files of a run that are numbered by updates, and the list that says which there must be.
+
+`contents.json` lists them, so that one that was removed, renamed or put there is noticed. It is
+written before a change (which files may now come or go) and after it. What a killed process was
+changing counts if its description is there, and is swept by the next start if not.
+"""
+
+import contextlib
+import re
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ertrl import store
+from ertrl.errors import CorruptFileError, RunError
+from ertrl.training.shapes import RECORDS, Contents
+
+CONTENTS = "contents.json"
+FORMAT = 2
+"""Of a run: the first that has a list of its contents."""
+
+
+class Owner(Protocol):
+    """What records need to know of their run."""
+
+    path: Path
+    spec: dict[str, Any]
+
+
+def new_contents(run: str) -> dict[str, Any]:
+    """The list of a run that has nothing yet."""
+    return {"kind": "ertrl-contents", "format": 1, "run": run, **{name: [] for name in RECORDS}}
+
+
+def read_contents(run: Owner) -> dict[str, Any]:
+    """The list, as it is now."""
+    path = run.path / CONTENTS
+    content = store.read_json(path, Contents)
+    if content["run"] != run.spec["name"]:
+        raise CorruptFileError(f"{path} belongs to {content['run']}, not to {run.spec['name']}")
+    return content
+
+
+class Records:
+    """Sealed files of a run in one folder, one per number of updates."""
+
+    def __init__(self, run: Owner, folder: str, what: str, remedy: str):
+        """`what` they are, and how one gets the first of them."""
+        self._run, self._name, self._what, self._remedy = run, folder, what, remedy
+        self.folder = run.path / folder
+
+    def _there(self) -> list[int]:
+        """Numbers for which there is a description; whatever else lies there is not ours."""
+        files = self.folder.glob("*.json")
+        return sorted(int(p.stem) for p in files if re.fullmatch(r"\d{8}", p.stem))
+
+    def steps(self) -> list[int]:
+        """Numbers of updates, in order, that must be there."""
+        if self._run.spec.get("format", 1) < FORMAT:
+            return self._there()
+        contents = read_contents(self._run)
+        loose = set(contents.get("changing", {}).get(self._name, ()))
+        listed = set(contents[self._name]) - loose
+        return sorted(listed | (loose & set(self._there())))
+
+    def newest(self) -> int:
+        if not (steps := self.steps()):
+            raise RunError(f"{self._run.path} has no {self._what} yet; {self._remedy}")
+        return steps[-1]
+
+    def path(self, step: int) -> Path:
+        """Where the file after so many updates lives."""
+        return self.folder / f"{step:08d}.json"
+
+    def read(self, step: int | None = None) -> dict[str, Any]:
+        """A file, by default the newest: this run's at this step, not one put in its place."""
+        path = self.path(self.newest() if step is None else step)
+        content = store.read_json(path, RECORDS[self._name])
+        found = content["run"], content["step"]
+        expected = self._run.spec["name"], int(path.stem)
+        if found != expected:
+            raise CorruptFileError(f"{path} belongs to (run, step) {found}, not to {expected}")
+        return content
+
+    @contextlib.contextmanager
+    def changing(self, step: int, drop: Sequence[int] = ()) -> Generator[None]:
+        """Write the files of a step inside this; the others are removed afterwards."""
+        with store.exclusive(self._run.path / "evaluations", wait=True):
+            listed = self._run.spec.get("format", 1) >= FORMAT
+            if listed:
+                before = settled(self._run)
+                self._write({**before, "changing": {self._name: sorted({step, *drop})}})
+            yield
+            for old in drop:
+                # The description first: what is left behind by a kill does not count.
+                for file in sorted(self.folder.glob(f"{old:08d}.*")):
+                    file.unlink(missing_ok=True)
+            if listed:
+                self._write({**before, self._name: sorted({*before[self._name], step} - {*drop})})
+
+    def _write(self, contents: dict[str, Any]) -> None:
+        store.write_json(self._run.path / CONTENTS, contents)
+
+    def check_folder(self) -> None:
+        """Raise if there is a file that the run does not know."""
+        if self._run.spec.get("format", 1) < FORMAT or not self.folder.exists():
+            return
+        files = [file for file in self.folder.iterdir() if file.name[0] != "."]
+        contents = read_contents(self._run)  # later: what has come in between is listed
+        loose = contents.get("changing", {}).get(self._name, ())
+        known = {f"{step:08d}" for step in (*contents[self._name], *loose)}
+        for file in files:
+            if file.stem not in known and file.exists():
+                raise CorruptFileError(
+                    f"{file} is no part of the run: {CONTENTS} does not list it. Was it copied "
+                    "or renamed? Remove it, or give it its name back."
+                )
+
+
+def settled(run: Owner) -> dict[str, Any]:
+    """The list without what a killed process was changing, which is swept or counts from now on."""
+    contents = read_contents(run)
+    for name, steps in contents.pop("changing", {}).items():
+        for step in steps:
+            files = sorted((run.path / name).glob(f"{step:08d}.*"))
+            there = any(file.suffix == ".json" for file in files)
+            for file in files if not there else ():
+                file.unlink(missing_ok=True)
+            known = set(contents[name])
+            contents[name] = sorted(known | {step} if there else known - {step})
+    return contents
+
+
+def settle(run: Owner) -> None:
+    """At a start: sweep what killed processes left in the folders of a run."""
+    for folder in (run.path, *(run.path / name for name in RECORDS)):
+        store.sweep(folder)
+    if run.spec.get("format", 1) < FORMAT:
+        return
+    with store.exclusive(run.path / "evaluations", wait=True):
+        if read_contents(run).get("changing"):
+            store.write_json(run.path / CONTENTS, settled(run))

@@ -1,0 +1,132 @@
+"""Repeat the update at which a run diverged, and name the first operation that went wrong."""
+
+import linecache
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Literal
+
+from ertrl.training.run import Run
+from ertrl.training.update import make_chunk, update
+
+PACKAGE = Path(__file__).parents[1]
+CALLS = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+"""Operations that consist of others."""
+
+
+def replay(run: Run, step: int | None = None) -> dict[str, Any]:
+    """Run the kept update again: as it was compiled, then operation by operation."""
+    state, batch, key, what = run.load_divergence(step)
+    arrays = {"state": state, "batch": batch}
+    spoilt = [
+        f"{name}{jax.tree_util.keystr(path)}"
+        for name, tree in arrays.items()
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+        if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
+    ]
+    after, metrics = make_chunk(run.config)(state, jax.tree.map(lambda x: x[None], batch), key)
+    found = {name: float(values[0]) for name, values in metrics.items()}
+    bad = {name: str(value) for name, value in found.items() if not np.isfinite(value)}
+    bad |= {
+        jax.tree_util.keystr(path): "not finite"
+        for path, leaf in jax.tree_util.tree_leaves_with_path(after)
+        if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
+    }
+    return {
+        "run": run.name,
+        "step": int(state.step) + 1,
+        "recorded": what,
+        "again": bad,
+        "inputs": spoilt,
+        "operation": None if spoilt else _first_operation(run, state, batch, key),
+    }
+
+
+def _first_operation(run: Run, state: Any, batch: Any, key: Any) -> dict[str, str] | None:
+    """The first operation that makes NaN of numbers, else the first that makes infinity.
+
+    The update is traced and compiled once more, with the question after each operation whether
+    its result is NaN, and whether it is infinite.
+    """
+    arguments = jax.tree.leaves((state, batch, key))
+    structure = jax.tree.structure((state, batch, key))
+    traced = jax.make_jaxpr(lambda *x: update(run.config, *structure.unflatten(x)))(*arguments)
+    operations: list[Any] = []
+    answers = np.asarray(jax.jit(lambda *x: _asked(traced, x, operations))(*arguments))
+    for kind, column in (("NaN", 0), ("infinity", 1)):
+        if answers[:, column].any():
+            operation = operations[int(np.argmax(answers[:, column]))]
+            shapes = ", ".join(str(x.aval.str_short()) for x in operation.invars)
+            message = f"{operation.primitive.name} of {shapes} makes {kind}"
+            return {"message": message, **_place(operation)}
+    return None
+
+
+def _asked(closed: Any, arguments: Sequence[Any], operations: list[Any]) -> jax.Array:
+    """[operation, 2]: whether there is a NaN, and an infinite number, in its result."""
+    answers: list[jax.Array] = []
+
+    def evaluate(jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+        known |= dict(zip(jaxpr.invars, inputs, strict=True))
+
+        def value(variable: Any) -> Any:
+            return variable.val if isinstance(variable, Literal) else known[variable]
+
+        for operation in jaxpr.eqns:
+            given = [value(x) for x in operation.invars]
+            inner = operation.params.get("jaxpr") or operation.params.get("call_jaxpr")
+            if operation.primitive.name in CALLS and inner is not None:
+                results = evaluate(inner.jaxpr, inner.consts, given)
+            else:
+                bound = operation.primitive.get_bind_params(operation.params)
+                parts, options = bound if isinstance(bound, tuple) else ((), bound)
+                made = operation.primitive.bind(*parts, *given, **options)
+                results = list(made) if operation.primitive.multiple_results else [made]
+                real = [x for x in results if jnp.issubdtype(x.dtype, jnp.floating)]
+                if real:
+                    operations.append(operation)
+                    checks = (jnp.isnan, jnp.isinf)
+                    some = [jnp.any(jnp.stack([c(x).any() for x in real])) for c in checks]
+                    answers.append(jnp.stack(some))
+            known |= dict(zip(operation.outvars, results, strict=True))
+        return [value(x) for x in jaxpr.outvars]
+
+    evaluate(closed.jaxpr, closed.consts, arguments)
+    return jnp.stack(answers)
+
+
+def _place(operation: Any) -> dict[str, str]:
+    """The innermost line of this package that asked for the operation."""
+    frames = operation.source_info.traceback.frames if operation.source_info.traceback else ()
+    for frame in frames:
+        file = Path(frame.file_name)
+        if file.is_relative_to(PACKAGE) and file != Path(__file__):
+            where = f"{file.relative_to(PACKAGE.parent)}, line {frame.line_num}"
+            line = linecache.getline(frame.file_name, frame.line_num).strip()
+            return {"where": f"{where}, in {frame.function_name}", "line": line}
+    return {"where": "outside of ertrl", "line": ""}
+
+
+def describe(value: dict[str, Any]) -> str:
+    """The replay in words."""
+    lines = [f"{value['run']}: {value['recorded']}", f"again, at update {value['step']}:"]
+    lines += [f"  {name}: {found}" for name, found in value["again"].items()]
+    if not value["again"]:
+        lines.append("  everything is finite: other versions or another machine?")
+    if value["inputs"]:
+        lines.append(f"The update was given NaN or infinite numbers: {', '.join(value['inputs'])}")
+    elif value["operation"]:
+        found = value["operation"]
+        lines += [
+            f"first operation: {found['message']}",
+            f"  {found['where']}",
+            f"  {found['line']}",
+        ]
+    else:
+        lines.append("Operation by operation everything is finite: the program as a whole rounds.")
+    return "\n".join(lines)

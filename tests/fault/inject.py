@@ -1,0 +1,116 @@
+"""Interfere with file operations: crash at a chosen one, refuse some, or do something before it.
+
+Python reports every operation on files before it happens (audit events); flushing to the disk is
+reported here. From a crash on, the dead process changes nothing on the disk: what clean-up code
+tries fails as well. So what is on the disk then is what SIGKILL at that moment leaves.
+"""
+
+import contextlib
+import errno
+import gc
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
+
+
+class Crash(BaseException):
+    """The process is dead."""
+
+
+class Injector:
+    """What happens at the operations below a folder."""
+
+    def __init__(self):
+        self.at: Callable[[int, str], None] | None = None
+        self.root, self.count = "", 0
+        self._fsync = os.fsync
+        sys.addaudithook(self._hear)
+        os.fsync = self._synced
+
+    def _hear(self, event: str, arguments: tuple) -> None:
+        if self.at is None:
+            return
+        if event == "open":
+            path, _, flags = arguments
+            if not flags & WRITING:
+                return
+        elif event in CHANGES:
+            path = arguments[0]
+        else:
+            return
+        inside = isinstance(path, (str, bytes, Path)) and os.fsdecode(path).startswith(self.root)
+        if inside or (event in ("os.remove", "os.rmdir") and arguments[1] >= 0):
+            self._happens(event)
+
+    def _synced(self, descriptor: int) -> None:
+        if self.at is not None:
+            self._happens("fsync")
+        self._fsync(descriptor)
+
+    def _happens(self, event: str) -> None:
+        at = self.at
+        self.at = None  # what the action itself does is not counted
+        self.count += 1
+        try:
+            at(self.count, event)
+        finally:
+            self.at = at
+
+    @contextlib.contextmanager
+    def doing(self, root: Path, action: Callable[[int, str], None]):
+        self.root, self.count, self.at = str(root), 0, action
+        try:
+            yield self
+        finally:
+            self.at = None
+            gc.collect()
+
+
+INJECTOR: Injector | None = None
+
+
+def injecting(root: Path, action: Callable[[int, str], None]):
+    """Within, `action(number, kind)` comes before every operation below `root`."""
+    global INJECTOR
+    INJECTOR = INJECTOR or Injector()
+    return INJECTOR.doing(root, action)
+
+
+def count_operations(work: Callable[[], object], root: Path) -> int:
+    with injecting(root, lambda number, kind: None) as injector:
+        work()
+    return injector.count
+
+
+def crash_at(number: int) -> Callable[[int, str], None]:
+    """Die at this operation; nothing happens on the disk any more."""
+
+    def action(count: int, kind: str) -> None:
+        if count >= number:
+            raise Crash(f"operation {number}")
+
+    return action
+
+
+def kill_at(number: int) -> Callable[[int, str], None]:
+    """The same with SIGKILL, for a process of its own."""
+
+    def action(count: int, kind: str) -> None:
+        if count == number:
+            os.kill(os.getpid(), 9)
+
+    return action
+
+
+def refuse_from(number: int, code: int = errno.ENOSPC) -> Callable[[int, str], None]:
+    """A full disk (or a read-only one): files can be removed, but not made."""
+
+    def action(count: int, kind: str) -> None:
+        if count >= number and kind in ("open", "os.mkdir", "fsync"):
+            raise OSError(code, os.strerror(code))
+
+    return action
