@@ -11,7 +11,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
 ORDER = [
     "errors", "text", "colours", "rng", "types", "config", "plugins", "provenance", "store",
     "progress", "signals", "envs", "data", "nets", "losses", "collection", "learners", "methods",
-    "evaluation", "training", "profiles", "bench", "api", "reporting", "launch", "catalogue", "cli",
+    "evaluation", "training", "profiles", "bench", "contracts", "api", "reporting", "launch",
+    "catalogue", "cli",
 ]  # fmt: skip
 """A module imports only from modules to its left."""
 

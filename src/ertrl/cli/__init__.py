@@ -35,6 +35,7 @@ COMMANDS = {
     "report": Command("tables, figures and one self-contained page from runs", threads=1),
     "render": Command("film an agent before and after adaptation"),
     "verify": Command("check every file of a dataset or run against its checksum"),
+    "check-plugin": Command("check a method, learner or family of your own", threads=1),
     "bench": Command("measure speed: bench train, bench env"),
 }
 
@@ -46,6 +47,7 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
 {command_list({name: command.summary for name, command in COMMANDS.items()})}
 
 `ertrl COMMAND --help` explains every option of a command. `ertrl --version` prints the version.
+Any command takes --plugin FILE.py or FILE.py:NAME, with methods, learners or families of your own.
 """
 
 
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)
         words = use_plugins(words)
-        import_module(f"ertrl.cli.{name}").run(words)
+        import_module(f"ertrl.cli.{name.replace('-', '_')}").run(words)
         return 0
     except Interrupted as stop:
         print(stop, file=sys.stderr)
