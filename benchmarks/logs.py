@@ -1,11 +1,10 @@
 """Own logs, from CSV to adapted agent: how good is it in the simulator that the logs came from?
 
-The example examples/own_logs.py with three seeds, about 10 minutes on two cores. Writes
-results/own-logs/pendulum.json.
+The example examples/own_logs.py with two seeds, some 10 minutes on one core. Writes
+results/own-logs/pendulum.json; training that is there already is not repeated.
 """
 
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +17,15 @@ import own_logs  # noqa: E402  # ty: ignore[import-not-found]
 from ertrl import store  # noqa: E402
 from ertrl.provenance import provenance  # noqa: E402
 
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 KINDS = ("behaviour", "focal", "blind")
 
 
 def main() -> None:
     origin, seeds = provenance(), {}  # now: files may change while it runs
     for seed in SEEDS:
-        begun = time.monotonic()
-        returns = own_logs.main(ROOT / "build" / "own-logs", {"seed": seed})
-        seeds[seed] = {"seconds": round(time.monotonic() - begun, 1), "returns": returns}
-    every = [task for found in seeds.values() for task in found["returns"].values()]
+        seeds[seed] = own_logs.main(ROOT / "build" / "own-logs", {"seed": seed})
+    every = [task for returns in seeds.values() for task in returns.values()]
     groups = sorted({task["group"] for task in every})
     summary = {
         group: {k: float(np.mean([t[k] for t in every if t["group"] == group])) for k in KINDS}
@@ -37,7 +34,7 @@ def main() -> None:
     content = {
         "kind": "ertrl-own-logs",
         "summary": summary,
-        "seeds": {str(seed): found for seed, found in seeds.items()},
+        "seeds": {str(seed): returns for seed, returns in seeds.items()},
         "provenance": origin,
     }
     out = ROOT / "results" / "own-logs" / "pendulum.json"

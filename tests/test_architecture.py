@@ -12,8 +12,7 @@ ORDER = [
     "errors", "runtime", "text", "colours", "rng", "types", "memory", "config", "plugins",
     "provenance", "shape", "store", "progress", "signals", "envs", "data", "nets", "losses",
     "collection", "learners", "methods", "evaluation", "training", "profiles", "deploy", "bench",
-    "api", "reporting",
-    "launch", "catalogue", "cli",
+    "contracts", "api", "reporting", "launch", "catalogue", "cli",
 ]  # fmt: skip
 """A module imports only from modules to its left."""
 

@@ -15,7 +15,7 @@ import pytest
 
 import ertrl
 from conftest import tiny_config
-from ertrl import losses
+from ertrl import losses, store
 from ertrl.collection.config import CollectConfig
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Sampler
@@ -23,6 +23,7 @@ from ertrl.envs import GROUPS, rollout
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.plugins import _registered
 from ertrl.profiles import collect_config, train_config
 from ertrl.reporting.read.paper import paper_results
 from ertrl.training import Run
@@ -172,6 +173,39 @@ def test_the_speed_of_deployed_agents_is_that_of_the_results():
     assert f"takes {found['least_squares']['update']:.0f} microseconds" in text
 
 
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+
+
+def test_the_page_on_own_logs_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for block in python_blocks("own-logs.md"):
+        exec(compile(block, "own-logs.md", "exec"), {})
+    assert abs(float(re.search(r"\[(.*)\]", capsys.readouterr().out).group(1))) <= 8
+
+
+def test_the_page_on_own_environments_runs():
+    names = {}
+    for block in python_blocks("own-environment.md"):
+        exec(compile(block, "own-environment.md", "exec"), names)
+    family = names["family"]()
+    assert family.n_tasks == 12
+    assert len(python_blocks("own-environment.md")[0].split("def make")[1].splitlines()) < 15
+    _registered.clear()
+
+
+def test_returns_from_own_logs_are_those_of_the_results():
+    """An adapted agent beats who logged the data, and one that is blind to the task."""
+    stored = store.read_json(ROOT / "results" / "own-logs" / "pendulum.json")
+    page = (ROOT / "docs" / "own-logs.md").read_text()
+    for group, title in (("train", "training tasks"), ("test-id", "held-out tasks")):
+        mean = stored["summary"][group]
+        assert mean["focal"] > mean["behaviour"]
+        assert mean["focal"] > mean["blind"]
+        cells = [f"{mean[kind]:.0f}" for kind in ("behaviour", "blind", "focal")]
+        assert f"| {title} | {' | '.join(cells)} |" in page
+
+
 def prose(page: Path) -> str:
     """A page without its blocks of code."""
     return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
@@ -214,9 +248,10 @@ def test_the_readme_is_short():
 def test_commands_and_options_that_are_named_exist(page):
     source = [path.read_text() for path in (ROOT / "src" / "ertrl").rglob("*.py")]
     words = {"deps", *re.findall(r"\w+", " ".join(source))}  # --no-deps is pip's
-    commands = {path.stem for path in (ROOT / "src" / "ertrl" / "cli").glob("*.py")}
+    files = (ROOT / "src" / "ertrl" / "cli").glob("*.py")
+    commands = {path.stem.replace("_", "-") for path in files}
     code = page.read_text()
-    for command in re.findall(r"(?:^|`)ertrl ([a-z]+)", code, re.MULTILINE):
+    for command in re.findall(r"(?:^|`)ertrl ([a-z-]+)", code, re.MULTILINE):
         assert command in commands, f"{page.name} names ertrl {command}"
     ours = [line for line in code.splitlines() if "ertrl" in line or line.startswith("|")]
     for option in re.findall(r"[ `]--([a-z][a-z.-]+)", "\n".join(ours)):

@@ -1,17 +1,14 @@
 """What holds for every family, whatever it simulates."""
 
-import json
-from itertools import chain, zip_longest
-
 import numpy as np
 import pytest
 
+from ertrl.contracts.of_families import FAMILY_CHECKS, plan, run, some_tasks
 from ertrl.envs import GROUPS, family_names, make_family, rollout
 from ertrl.envs.families import hopper_walker
 from ertrl.envs.families.point_robot import PointRobot
 from ertrl.errors import ConfigError
 
-STEPS = 25
 FAMILIES = {name: make_family(name) for name in family_names()}
 
 
@@ -26,52 +23,10 @@ every_family_of_rewards = parametrise(
 )
 
 
-def some_tasks(family, count):
-    """So many tasks, from each group of the split in turn."""
-    in_turn = chain(*zip_longest(*family.split.values()))
-    return np.array([task for task in in_turn if task is not None][:count])
-
-
-def plan(rows, family, steps=STEPS):
-    """Actions [steps, N, A] that belong to row numbers, wherever these stand in a batch."""
-    shape = (steps, family.action_dim)
-    each = [np.random.default_rng(row).uniform(-1, 1, shape) for row in rows]
-    return np.stack(each, axis=1).astype(np.float32)
-
-
-def run(family, rows, threads=None, tasks=None):
-    """Observations [steps + 1, N, O], outcomes and terminations [steps, N, ...] of the rows."""
-    parameters = family.parameters[rows if tasks is None else tasks]
-    simulation = family.simulate(parameters, threads)
-    observations, outcomes, terminated = [simulation.reset([100 + r for r in rows])], [], []
-    for action in plan(rows, family):
-        step = simulation.step(action)
-        observations.append(step.observation)
-        outcomes.append(step.outcome)
-        terminated.append(step.terminated)
-        assert not step.diverged.any()
-    return np.stack(observations), np.stack(outcomes), np.stack(terminated)
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
+@pytest.mark.parametrize("check", FAMILY_CHECKS, ids=lambda check: check.__name__)
 @every_family
-def test_same_seeds_same_trajectories(family):
-    rows = some_tasks(family, 3)
-    assert_same(run(family, rows), run(family, rows))
-
-
-@every_family
-def test_trajectories_depend_neither_on_company_nor_on_order_nor_on_threads(family):
-    rows = some_tasks(family, 7)
-    whole = run(family, rows, threads=1)
-    order = np.random.default_rng(0).permutation(len(rows))
-    assert_same([x[:, order] for x in whole], run(family, rows[order], threads=2))
-    assert_same([x[:, 2:5] for x in whole], run(family, rows[2:5], threads=3))
-    assert_same([x[:, :1] for x in whole], run(family, rows[:1], threads=1))
+def test_promises_of_a_family_are_kept(family, check):
+    check(family)
 
 
 @every_family
@@ -93,26 +48,6 @@ def test_rows_restart_without_disturbing_the_others(family):
 
 
 @every_family
-def test_a_restored_simulation_goes_on_bit_for_bit(family):
-    draw = np.random.default_rng(0)
-    parameters = family.parameters[some_tasks(family, 3)]
-    first, second = family.simulate(parameters), family.simulate(parameters)
-    first.reset([1, 2, 3])
-    second.reset([4, 5, 6])
-    for _ in range(7):
-        first.step(draw.uniform(-1, 1, (3, family.action_dim)))
-    first.reset([7], np.array([1]))
-    second.restore({name: array.copy() for name, array in first.state().items()})
-    for t in range(12):
-        action = draw.uniform(-1, 1, (3, family.action_dim))
-        for one, other in zip(first.step(action), second.step(action), strict=True):
-            np.testing.assert_array_equal(one, other)
-        if t == 5:
-            rows = np.array([2])
-            np.testing.assert_array_equal(first.reset([8], rows), second.reset([8], rows))
-
-
-@every_family
 def test_tasks_differ_in_what_the_family_says(family):
     """One seed, one plan, all tasks: rewards differ, or the physics does."""
     rows, tasks = [0] * family.n_tasks, np.arange(family.n_tasks)
@@ -130,15 +65,6 @@ def test_tasks_differ_in_what_the_family_says(family):
         last = observations[-1]
         assert len(np.unique(last, axis=0)) > len(tasks) / 2
         np.testing.assert_array_equal(rewards, elsewhere)
-
-
-@every_family
-def test_observations_are_as_the_family_declares(family):
-    observations, outcomes, _ = run(family, [0, 1])
-    assert sum(size for _, size in family.layout) == family.observation_dim
-    assert observations.shape == (STEPS + 1, 2, family.observation_dim)
-    assert observations.dtype == outcomes.dtype == np.float32
-    assert np.isfinite(observations).all()
 
 
 @every_family_of_rewards
@@ -174,15 +100,6 @@ def test_splits_hold_held_out_tasks_inside_and_others_outside(family):
             assert ((values["test-id"] > low) & (values["test-id"] < high)).all()
             for name in list(groups)[2:]:
                 assert ((values[name] < low) | (values[name] > high)).all()
-
-
-@every_family
-def test_options_survive_json(family):
-    described = json.loads(json.dumps(family.describe()))
-    assert described == family.describe()
-    again = make_family(family.name, **json.loads(json.dumps(family.options)))
-    assert again.options == family.options
-    np.testing.assert_array_equal(again.parameters, family.parameters)
 
 
 def test_wrong_options_are_refused_with_a_reason():

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,10 @@ from ertrl.cli import main
 from ertrl.data import Dataset, import_logs
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError
+from ertrl.methods import methods
+from ertrl.plugins import _registered
+from ertrl.profiles import default_profile, train_config
+from ertrl.profiles.sizes import DataSize, settings_for
 
 
 def logs(tasks=5, episodes=3, steps=4, seed=0):
@@ -254,3 +259,38 @@ def test_agents_speak_the_units_of_the_logs(tmp_path):
     np.testing.assert_allclose(one.act(stored.observation[0]), 10 * raw, rtol=1e-5)
     with pytest.raises(DataError, match=r"are they in other units"):
         agent.adapt(own | {"action": 1000 * stored.action})
+
+
+def test_the_example_runs(tmp_path, monkeypatch):
+    examples = Path(__file__).parent.parent / "examples"
+    monkeypatch.syspath_prepend(examples)
+    import own_logs
+    import pendulum_logs
+
+    for name in ("own_logs", "pendulum_logs"):
+        assert len((examples / f"{name}.py").read_text().splitlines()) < 60
+    pendulum_logs.write_logs(tmp_path / "pendulum.csv", episodes=2)
+    tiny = {"updates": 100, "evaluate_every": 100, "learner": {"hidden": [16]}}
+    returns = own_logs.main(tmp_path, tiny, episodes=1)
+    assert len(returns) == 12
+    assert {r["group"] for r in returns.values()} == {"train", "test-id"}
+    _registered.clear()
+
+
+def test_settings_follow_from_the_data(tmp_path):
+    size = DataSize(9, 5000, 45_000, 200, 4)
+    chosen = settings_for(size)
+    assert chosen["sampling"] == {"meta_batch": 9, "batch_size": 113, "context_size": 64}
+    assert chosen["learner"]["discount"] == 0.99
+    assert chosen["updates"] == 5000
+    few = settings_for(DataSize(3, 20, 60, 10, 60))
+    assert few["sampling"]["meta_batch"] == 3
+    assert few["sampling"]["context_size"] == 5
+    assert few["learner"] == {"hidden": [256] * 3, "discount": 0.9}
+    data = imported(tmp_path)
+    for profile in ("logs", "laptop", "paper"):
+        for method in methods():
+            config = train_config(profile, data.family, method, dataset=data)
+            config.validate()
+            assert config.sampling.meta_batch == 4
+    assert default_profile(data) == "logs"

@@ -1,7 +1,6 @@
 """What every method of the registry promises, whatever it does inside."""
 
 import dataclasses
-import inspect
 import operator
 import sys
 from functools import cache
@@ -14,122 +13,38 @@ import pytest
 
 from ertrl import store
 from ertrl.config import replace_from_json, to_json
+from ertrl.contracts.of_learners import LEARNER_CHECKS
+from ertrl.contracts.of_methods import METHOD_CHECKS
 from ertrl.errors import RunError
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.training.config import TrainConfig
-from ertrl.training.update import init, make_chunk, run_key, update
-from ertrl.types import Context
+from ertrl.training.update import init, make_chunk, run_key
 from toys import (
     DIMS,
-    LATENT,
     LEARNERS,
     METHODS,
     assert_trees_equal,
     batches,
-    one_batch,
     random_state,
     small_config,
     trees_differ,
-    with_fields,
 )
 
 every_method = pytest.mark.parametrize("method", METHODS)
 every_learner = pytest.mark.parametrize("learner", LEARNERS)
 
 
-# --- encoding ---
-
-
-@cache
-def encoder(method, next_observation=True):
-    """A jitted encode with a random state."""
-    config = with_fields(small_config(method, "td3bc"), next_observation=next_observation).method
-    state = random_state(config.init, DIMS)
-    return jax.jit(lambda context: config.encode(state, context))
-
-
-def contexts(tasks=5, slots=7, seed=0):
-    draw = np.random.default_rng(seed)
-    shape = (tasks, slots)
-    s, a, s2 = (draw.normal(size=(*shape, n)) for n in (DIMS.observation, DIMS.action, 3))
-    drawn = s, np.tanh(a), draw.normal(size=shape), s2, np.ones(shape)
-    return Context(*(x.astype(np.float32) for x in drawn))
-
-
-def same(one, other):
-    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-
-
+@pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
 @every_method
-def test_encode_gives_one_finite_code_per_task_that_tells_tasks_apart(method):
-    z = encoder(method)(contexts())
-    assert z.shape == (5, LATENT)
-    assert np.isfinite(z).all()
-    assert np.abs(z[0] - z[1]).max() > 1e-3
+def test_promises_of_a_method_are_kept(method, check):
+    check(get_method(method))
 
 
-@every_method
-def test_encode_does_not_care_for_the_order_of_a_context(method):
-    context = contexts()
-    order = np.random.default_rng(1).permutation(7)
-    shuffled = jax.tree.map(lambda x: x[:, order], context)
-    same(encoder(method)(context), encoder(method)(shuffled))
-
-
-@every_method
-def test_masked_slots_count_for_nothing(method):
-    context, junk = contexts(), contexts(seed=1)
-    mask = np.ones((5, 7), np.float32)
-    mask[:, 4:] = 0
-    one, other = (
-        Context(*(np.where(mask.reshape(5, 7, *(1,) * (x.ndim - 2)), x, y) for x, y in pairs))
-        for pairs in (
-            zip(context[:4], context[:4], strict=True),
-            zip(context[:4], (1e3 * j for j in junk[:4]), strict=True),
-        )
-        for pairs in [[*pairs, (mask, mask)]]
-    )
-    z = encoder(method)(one)
-    same(z, encoder(method)(other))
-    # Not even their number counts: the code is that of the four transitions alone.
-    alone = jax.tree.map(lambda x: x[:, :4], context)
-    same(z, encoder(method)(alone))
-    assert np.abs(z - encoder(method)(context)).max() > 1e-3
-
-
-@every_method
-def test_an_empty_context_has_a_finite_code(method):
-    context = contexts()
-    assert np.isfinite(encoder(method)(context._replace(mask=0 * context.mask))).all()
-
-
-@every_method
-def test_encode_treats_tasks_alike_and_apart(method):
-    context = contexts()
-    order = np.array([3, 0, 4, 1, 2])
-    z = np.asarray(encoder(method)(context))
-    same(encoder(method)(jax.tree.map(lambda x: x[order], context)), z[order])
-    changed = context._replace(reward=context.reward + np.eye(5, dtype=np.float32)[2][:, None])
-    moved = np.abs(encoder(method)(changed) - z).max(axis=1) > 1e-6
-    np.testing.assert_array_equal(moved, [False, False, True, False, False])
-
-
-@every_method
-def test_encode_takes_any_leading_axes(method):
-    context = contexts(tasks=6)
-    folded = jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), context)
-    same(encoder(method)(folded), encoder(method)(context).reshape(2, 3, LATENT))
-
-
-@every_method
-@pytest.mark.parametrize("shown", [False, True])
-def test_the_encoder_sees_next_states_if_and_only_if_asked(method, shown):
-    context = contexts()
-    other = context._replace(next_observation=context.next_observation + 1)
-    encode = encoder(method, next_observation=shown)
-    seen = shown or get_method(method).always_sees_next_state
-    assert (np.abs(encode(context) - encode(other)).max() > 1e-6) == seen
+@pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
+@every_learner
+def test_promises_of_a_learner_are_kept(learner, check):
+    check(get_learner(learner))
 
 
 @every_method
@@ -189,23 +104,6 @@ def test_configurations_survive_json(method, learner):
     assert replace_from_json(blank, to_json(config)) == config
 
 
-@every_method
-def test_every_setting_is_explained(method):
-    """A docstring under each field of a configuration is its text in `--help`."""
-
-    def check(config):
-        kinds = [kind for kind in type(config).__mro__ if dataclasses.is_dataclass(kind)]
-        source = "\n".join(map(inspect.getsource, kinds))
-        lines = [line.strip() for line in source.splitlines()]
-        for name in (field.name for field in dataclasses.fields(config)):
-            place = next(i for i, line in enumerate(lines) if line.startswith(f"{name}:"))
-            assert lines[place + 1].startswith('"""'), f"{type(config).__name__}.{name}"
-            if hasattr(getattr(config, name), "__dataclass_fields__"):
-                check(getattr(config, name))
-
-    check(get_method(method)())
-
-
 # --- states ---
 
 
@@ -230,22 +128,6 @@ def test_states_survive_the_disk_bit_by_bit(method, learner):
     assert jax.tree.map(jax.typeof, state) == jax.tree.map(jax.typeof, back)
     with pytest.raises(RunError, match="does not fit"):
         restored(state.method, blank)
-
-
-@every_learner
-@every_method
-def test_an_update_returns_the_types_it_was_given(method, learner):
-    """Shapes, dtypes and weak types: otherwise the second call would compile a second program."""
-    config = small_config(method, learner)
-    batch = one_batch(config, learner)
-    given = jax.eval_shape(lambda: init(config, DIMS))
-    returned = jax.eval_shape(lambda s: update(config, s, batch, run_key(0))[0], given)
-    for (path, before), after in zip(
-        jax.tree_util.tree_leaves_with_path(given), jax.tree.leaves(returned), strict=True
-    ):
-        types = [(x.shape, x.dtype, x.weak_type) for x in (before, after)]
-        assert types[0] == types[1], jax.tree_util.keystr(path)
-        assert not before.weak_type, jax.tree_util.keystr(path)
 
 
 # --- training ---
@@ -301,20 +183,3 @@ def test_results_do_not_depend_on_updates_per_call(method):
     run(method, state, data, 5)
     run(method, restored(state, fresh(method)), data, 1)
     assert len(traced) == count
-
-
-@every_method
-def test_losses_fall_on_a_toy_batch(method):
-    one = batches(1, program(method)[0], "td3bc")
-    data = jax.tree.map(lambda x: np.repeat(x, 10, axis=0), one)
-    state, metrics = fresh(method), []
-    for _ in range(5):
-        state, measured = run(method, state, data, 5)
-        metrics.append(measured)
-    first, last = ({n: v.mean() for n, v in m.items()} for m in (metrics[0], metrics[-1]))
-    for name in {get_method(method).loss, "critic_loss"}:
-        assert last[name] < 0.8 * first[name], name
-    context = jax.tree.map(lambda x: x[0, :, 0], one.context)
-    config = program(method)[0].method
-    before, after = (config.encode(s.method, context) for s in (fresh(method), state))
-    assert np.abs(after - before).max() > 1e-3, "the encoder has moved"

@@ -1,5 +1,6 @@
 """Environments of one's own: simulated as they are, saved and restored, refused clearly."""
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from ertrl.collection.config import CollectConfig
 from ertrl.data import Dataset
 from ertrl.envs import rollout
 from ertrl.errors import ConfigError, DataError, PluginError, SimulationError
+from ertrl.learners import get_learner
+from ertrl.methods.encoder import EncoderConfig
 from ertrl.plugins import OWN, _loaded, _registered
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -164,6 +167,22 @@ def test_other_mistakes_are_named():
         rollout(family, family.parameters[:1], lambda _, t: np.zeros((1, 1)), [0])
 
 
+def test_a_family_of_ones_own_keeps_its_promises(capsys):
+    carts()
+    assert main(["check-plugin", "carts"]) == 0
+    assert "kept    A restored simulation goes on bit for bit" in capsys.readouterr().out
+
+    class Unsteady(Cart):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=None)
+
+    carts("unsteady", make=lambda task: Unsteady(task["drift"]))
+    assert main(["check-plugin", "unsteady"]) == 1
+    told = capsys.readouterr()
+    assert "broken  The same seeds and actions give the same trajectories" in told.out
+    assert "the family unsteady breaks" in told.err
+
+
 def test_an_environment_that_fails_in_its_process_says_why():
     def make(task):
         if task["drift"] > 0.25:
@@ -221,6 +240,52 @@ def test_the_command_line_knows_families_of_a_file(tmp_path, monkeypatch, capsys
         Dataset("data/my-pendulum").make_family()
 
 
+METHOD = """
+import ertrl
+from ertrl.methods.focal import Focal
+
+class Mine(Focal):
+    name, summary = "mine", "as FOCAL"
+
+class Peeking(Focal):
+    name, summary = "peeking", "the order counts"
+
+    def encode(self, state, context):
+        return super().encode(state, context) + context.reward[..., :1]
+
+def both():
+    return [Mine, Peeking]
+"""
+
+
+def test_methods_of_a_file_and_of_a_script(tiny_dataset, tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(METHOD)
+    assert main(["check-plugin", f"{file}:Peeking", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    broken = {check["promise"] for check in told["checks"] if check["problem"]}
+    assert "The order of a context does not matter to encode" in broken
+    assert "Settings survive JSON" not in broken
+    assert main(["check-plugin", f"{file}:both"]) == 2
+    assert "gives 2 parts" in capsys.readouterr().err
+    words = ["--data", str(tiny_dataset.path), "--out", str(tmp_path / "runs"), *TINY_TRAIN]
+    assert main(["train", f"{file}:Mine", *words]) == 0
+    assert "-mine-td3bc-" in capsys.readouterr().out
+    Mine = _loaded[f"{file}:Mine"][0]
+    tiny = {"updates": 10, "updates_per_call": 10, "evaluate_every": 10, "checkpoint_every": 10}
+    tiny |= {"sampling": {"meta_batch": 4, "batch_size": 8}, "evaluation": {"repeats": 1}}
+    run = ertrl.train(
+        Mine(encoder=EncoderConfig(latent_dim=3, hidden=(8,))), tiny_dataset,
+        learner=get_learner("td3bc")(hidden=(8,)), settings=tiny, out=tmp_path, progress="none",
+    )  # fmt: skip
+    assert (run.method.latent_dim, run.learner.hidden) == (3, (8,))
+    with pytest.raises(ConfigError, match=r"a method is a subclass of ertrl.methods.Method, got 3"):
+        ertrl.train(3, tiny_dataset)
+    with pytest.raises(ConfigError, match=r"a family is an object of ertrl.envs.Family, got 3"):
+        ertrl.collect(3)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not above random actions", "ignore:.*in no task is")
 def test_examples_run(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)
     import own_family

@@ -10,54 +10,42 @@ from functools import cache
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
+from jax.tree_util import keystr, tree_flatten_with_path
 
 import reference as ref
+from ertrl.contracts import small as contracts
+from ertrl.contracts.small import (  # noqa: F401 (tests find them here)
+    DIMS,
+    LATENT,
+    NOISE,
+    SAMPLING,
+    field_names,
+    random_state,
+    small,
+    with_fields,
+)
 from ertrl.data import Dataset
-from ertrl.data.sampler import SamplingConfig
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 from ertrl.envs import render
 from ertrl.envs.family import Family, Simulation, Step
 from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
-from ertrl.training.config import TrainConfig
-from ertrl.types import Context, Dims, Episodes, TaskBatch, Transitions
+from ertrl.types import Episodes
 
-DIMS = Dims(observation=3, action=2, training_tasks=4)
-LATENT, NOISE = 4, 3
-SAMPLING = SamplingConfig(meta_batch=4, batch_size=12, context_size=5, contexts_per_task=2)
 METHODS, LEARNERS = sorted(methods()), sorted(learners())
 
 
-# --- configurations ---
+def small_config(method, learner, **values):
+    """As the contracts have it, by name."""
+    return contracts.small_config(get_method(method), get_learner(learner), **values)
 
 
-def with_fields(config, **values):
-    """Set these fields wherever they occur in a tree of dataclasses; each must occur."""
-    missing = set(values) - set(field_names(config))
-    if missing:
-        raise KeyError(f"no field {missing} in {config}")
-    return _with_fields(config, values)
+def batches(count, config, learner, seed=0):
+    return contracts.batches(count, config, seed)
 
 
-def _with_fields(config, values):
-    changes = {}
-    for field in dataclasses.fields(config):
-        current = getattr(config, field.name)
-        if dataclasses.is_dataclass(current):
-            changes[field.name] = _with_fields(current, values)
-        elif field.name in values:
-            changes[field.name] = values[field.name]
-    return dataclasses.replace(config, **changes)
-
-
-def field_names(config):
-    """All names of fields in a tree of dataclasses."""
-    for field in dataclasses.fields(config):
-        current = getattr(config, field.name)
-        yield field.name
-        if dataclasses.is_dataclass(current):
-            yield from field_names(current)
+def one_batch(config, learner="td3bc", seed=0):
+    return contracts.one_batch(config, seed)
 
 
 def numbers_of(config):
@@ -73,72 +61,6 @@ def numbers_of(config):
                 yield field.name, current
 
     return dict(of(config))
-
-
-def small(config):
-    """Narrow networks, whatever they are called."""
-    widths = {name: (16,) for name in field_names(config) if name.endswith("hidden")}
-    sizes = {"latent_dim": LATENT, "noise_dim": NOISE}
-    return with_fields(
-        config, **widths, **{k: v for k, v in sizes.items() if k in field_names(config)}
-    )
-
-
-def small_config(method, learner, **values):
-    """The defaults with narrow networks and whatever else is asked for."""
-    config = TrainConfig(
-        method=small(get_method(method)()),
-        learner=small(get_learner(learner)()),
-        sampling=SAMPLING,
-    )
-    return with_fields(config, **values)
-
-
-# --- states and batches ---
-
-
-def random_state(init, *arguments, seed=0):
-    """A state in the shapes of `init(...)` with networks far from flat and fresh optimisers."""
-    draw = np.random.default_rng(seed)
-
-    def fill(path, leaf):
-        if ".adam" in keystr(path) or not np.issubdtype(leaf.dtype, np.floating) or not leaf.shape:
-            return np.zeros(leaf.shape, leaf.dtype)
-        scale = 1 / np.sqrt(leaf.shape[0]) if len(leaf.shape) > 1 else 0.1
-        return draw.normal(scale=scale, size=leaf.shape).astype(leaf.dtype)
-
-    shapes = jax.eval_shape(lambda: init(*arguments, jax.random.key(0)))
-    return tree_map_with_path(fill, shapes)
-
-
-def batches(count, config, learner, seed=0):
-    """Random batches [K, T, ...] in which the reward tells the tasks apart."""
-    draw = np.random.default_rng(seed)
-    c = config.sampling
-    extra = config.learner.extra_batches
-    task = np.stack([draw.permutation(c.meta_batch) for _ in range(count)]).astype(np.int32)
-
-    def rows(shape, of_task):
-        s = draw.normal(size=(*shape, DIMS.observation))
-        a = np.tanh(draw.normal(size=(*shape, DIMS.action)))
-        r = s[..., 0] * np.cos(of_task) + a[..., 0] * np.sin(of_task)
-        s2 = s + 0.1 * draw.normal(size=s.shape)
-        return s, a, r, s2, draw.random(shape) < 0.2
-
-    def rl(*lead):
-        shape = (count, *lead, c.meta_batch, c.batch_size)
-        of_task = task.reshape(count, *(1 for _ in lead), c.meta_batch, 1)
-        return Transitions(*(x.astype(np.float32) for x in rows(shape, of_task)))
-
-    shape = (count, c.meta_batch, c.contexts_per_task, c.context_size)
-    *drawn, _ = rows(shape, task[..., None, None])
-    context = Context(*(x.astype(np.float32) for x in (*drawn, np.ones(shape))))
-    return TaskBatch(task, context, rl(), rl(extra))
-
-
-def one_batch(config, learner="td3bc", seed=0):
-    """A single batch [T, ...]."""
-    return jax.tree.map(lambda x: x[0], batches(1, config, learner, seed))
 
 
 def double(tree):

@@ -38,6 +38,7 @@ COMMANDS = {
     "render": Command("film an agent before and after adaptation"),
     "export": Command("write an agent for machines without JAX: NumPy alone, or ONNX", threads=1),
     "verify": Command("check every file of a dataset, run or agent against its checksum"),
+    "check-plugin": Command("check a method, learner or family of your own", threads=1),
     "replay": Command("repeat the update at which a run diverged", threads=1),
     "bench": Command("measure speed: of training, simulation, collection, deployed agents, growth"),
 }
@@ -50,6 +51,7 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
 {command_list({name: command.summary for name, command in COMMANDS.items()})}
 
 `ertrl COMMAND --help` explains every option of a command. `ertrl --version` prints the version.
+Any command takes --plugin FILE.py or FILE.py:NAME, with methods, learners or families of your own.
 """
 
 
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)
         words = use_plugins(words)
-        import_module(f"ertrl.cli.{name}").run(words)
+        import_module(f"ertrl.cli.{name.replace('-', '_')}").run(words)
         return 0
     except Interrupted as stop:
         print(stop, file=sys.stderr)

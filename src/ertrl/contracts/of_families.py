@@ -1,0 +1,138 @@
+"""What a family promises, whatever it simulates."""
+
+import json
+from itertools import chain, zip_longest
+
+import numpy as np
+
+from ertrl.contracts.small import demand
+from ertrl.envs import Family, make_family
+
+STEPS = 25
+
+
+def some_tasks(family: Family, count: int) -> np.ndarray:
+    """So many tasks, from each group of the split in turn."""
+    in_turn = chain(*zip_longest(*family.split.values()))
+    return np.array([task for task in in_turn if task is not None][:count])
+
+
+def steps(family: Family) -> int:
+    return min(STEPS, family.horizon)
+
+
+def plan(rows, family: Family) -> np.ndarray:
+    """Actions [steps, N, A] that belong to row numbers, wherever these stand in a batch."""
+    shape = (steps(family), family.action_dim)
+    each = [np.random.default_rng(row).uniform(-1, 1, shape) for row in rows]
+    return np.stack(each, axis=1).astype(np.float32)
+
+
+def run(family: Family, rows, threads: int | None = None, tasks=None) -> tuple[np.ndarray, ...]:
+    """Observations [steps + 1, N, O], outcomes and terminations [steps, N, ...] of the rows."""
+    parameters = family.parameters[rows if tasks is None else tasks]
+    simulation = family.simulate(parameters, threads)
+    observations, outcomes, terminated = [simulation.reset([100 + r for r in rows])], [], []
+    for action in plan(rows, family):
+        step = simulation.step(action)
+        observations.append(step.observation)
+        outcomes.append(step.outcome)
+        terminated.append(step.terminated)
+        demand(not step.diverged.any(), "a simulation diverged under random actions")
+    return np.stack(observations), np.stack(outcomes), np.stack(terminated)
+
+
+def _same(one, other, what: str) -> None:
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=what)
+
+
+def same_seeds_same_trajectories(family: Family) -> None:
+    """The same seeds and actions give the same trajectories, bit for bit."""
+    rows = some_tasks(family, 3)
+    _same(run(family, rows), run(family, rows), "a second run with the same seeds")
+
+
+def company_does_not_matter(family: Family) -> None:
+    """Trajectories depend neither on company nor on order nor on threads."""
+    rows = some_tasks(family, 7)
+    whole = run(family, rows, threads=1)
+    order = np.random.default_rng(0).permutation(len(rows))
+    _same([x[:, order] for x in whole], run(family, rows[order], threads=2), "another order")
+    _same([x[:, 2:5] for x in whole], run(family, rows[2:5], threads=3), "fewer rows")
+    _same([x[:, :1] for x in whole], run(family, rows[:1], threads=1), "a row alone")
+
+
+def a_restored_simulation_goes_on(family: Family) -> None:
+    """A restored simulation goes on bit for bit."""
+    draw = np.random.default_rng(0)
+    parameters = family.parameters[some_tasks(family, 3)]
+    n = len(parameters)
+    first, second = family.simulate(parameters), family.simulate(parameters)
+    first.reset(list(range(n)))
+    second.reset(list(range(4, 4 + n)))
+    half = steps(family) // 3
+    for _ in range(half):
+        first.step(draw.uniform(-1, 1, (n, family.action_dim)))
+    first.reset([7], np.array([1]))
+    second.restore({name: array.copy() for name, array in first.state().items()})
+    for _ in range(half):
+        action = draw.uniform(-1, 1, (n, family.action_dim))
+        _same(first.step(action), second.step(action), "a step after restoring")
+    rows = np.array([0])
+    _same([first.reset([8], rows)], [second.reset([8], rows)], "a reset after restoring")
+
+
+def tasks_differ_as_declared(family: Family) -> None:
+    """Tasks differ in what `varies` says: in rewards alone, or in what happens."""
+    rows, tasks = [0] * family.n_tasks, np.arange(family.n_tasks)
+    observations, outcomes, _ = run(family, rows, tasks=tasks)
+    actions = plan(rows, family)
+    rewards = family.reward(outcomes, actions, family.parameters[None, tasks])
+    demand(rewards.shape == actions.shape[:2], f"rewards have the shape {rewards.shape}")
+    if family.varies == "reward":
+        demand((observations == observations[:, :1]).all(), "tasks move differently, too")
+        demand(len(np.unique(rewards.sum(axis=0))) > 1, "all tasks have the same rewards")
+    else:
+        moved = np.concatenate([observations[1:], outcomes], axis=-1)
+        differ = len(np.unique(moved.swapaxes(0, 1).reshape(len(tasks), -1), axis=0))
+        demand(differ > 1, "all tasks do the same under the same actions")
+
+
+def observations_are_as_declared(family: Family) -> None:
+    """Observations are finite 32-bit numbers of the declared size, actions beyond 1 are cut."""
+    observations, outcomes, _ = run(family, [0, 1])
+    expected = (steps(family) + 1, 2, family.observation_dim)
+    demand(observations.shape == expected, f"observations {observations.shape}, not {expected}")
+    for name, array in (("observations", observations), ("outcomes", outcomes)):
+        demand(array.dtype == np.float32, f"{name} are {array.dtype}, not float32")
+    demand(np.isfinite(observations).all(), "an observation is not finite")
+    two = [family.simulate(family.parameters[:1]) for _ in range(2)]
+    for simulation in two:
+        simulation.reset([0])
+    ones = np.ones((1, family.action_dim), np.float32)
+    _same(two[0].step(ones), two[1].step(3 * ones), "an action of 3 instead of 1")
+
+
+def every_task_has_a_group(family: Family) -> None:
+    """Every task stands in exactly one group, and at least two are trained on."""
+    numbers = sorted(chain(*family.split.values()))
+    demand(numbers == list(range(family.n_tasks)), f"the split holds the tasks {numbers}")
+    demand(len(family.split["train"]) > 1, "there are fewer than two training tasks")
+
+
+def options_survive_json(family: Family) -> None:
+    """Its options make the same family again."""
+    again = make_family(family.name, **json.loads(json.dumps(family.options)))
+    demand(again.describe() == family.describe(), "the family made again is another one")
+
+
+FAMILY_CHECKS = (
+    every_task_has_a_group,
+    options_survive_json,
+    observations_are_as_declared,
+    same_seeds_same_trajectories,
+    company_does_not_matter,
+    a_restored_simulation_goes_on,
+    tasks_differ_as_declared,
+)
