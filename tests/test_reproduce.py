@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from conftest import TINY_COLLECT
 from ertrl import store
 from ertrl.cli import main
 from ertrl.config import to_json
+from ertrl.envs import GROUPS
 from ertrl.errors import ConfigError
+from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch import estimates
 from ertrl.launch.grid import Contender
 from ertrl.launch.jobs import Job, JobFailed
