@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-python lint format type check lock build clean
+.PHONY: help setup demo test test-slow fault test-python lint format type check lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -31,6 +31,9 @@ test: $(READY)  ## the tests, under 8 minutes on two cores
 
 test-slow: $(READY)  ## every method trained to the end: does it learn? a few minutes
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -n 2 --dist worksteal -m slow
+
+fault: $(READY)  ## crashes, damage, hostile files: under 15 minutes, one line of JSON at the end
+	$(BIN)/python benchmarks/fault.py
 
 test-python:  ## the tests with another Python, in an environment of its own: make test-python PYTHON=python3.13
 	$(MAKE) test PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))

@@ -9,7 +9,6 @@ Importing this package is cheap; JAX is loaded by the first function that needs 
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 if sys.argv[0].endswith(("/ertrl", "-m")):
     # The command line: Control-C may come before its first line has been reached.
@@ -18,6 +17,8 @@ if sys.argv[0].endswith(("/ertrl", "-m")):
         if issubclass(kind, KeyboardInterrupt)
         else sys.__excepthook__(kind, error, trace)
     )
+
+from typing import TYPE_CHECKING, Any
 
 from ertrl import envs  # its import makes the environments known to gymnasium.make
 from ertrl.envs import make_family

@@ -1,4 +1,4 @@
-"""A crash at every file operation of collect -> train -> evaluate -> report, then the same again."""
+"""A crash at every file operation of collect -> train -> evaluate -> report, then once more."""
 
 import contextlib
 import gc
@@ -44,7 +44,7 @@ def content(folder: Path) -> dict[str, object]:
 
 @contextlib.contextmanager
 def drawn_once():
-    """A report's content does not change here, so it is composed once; writing it is what counts."""
+    """A report's content does not change here, so it is composed once; writing it counts."""
     made: dict[object, object] = {}
 
     def once(function: Callable) -> Callable:
