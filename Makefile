@@ -33,7 +33,7 @@ test-slow: $(READY)  ## every method trained to the end: does it learn? a few mi
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -n 2 --dist worksteal -m slow
 
 fault: $(READY)  ## crashes, damage, hostile files: under 15 minutes, one line of JSON at the end
-	$(BIN)/python benchmarks/fault.py
+	$(BIN)/python benchmarks/faults.py
 
 test-python:  ## the tests with another Python, in an environment of its own: make test-python PYTHON=python3.13
 	$(MAKE) test PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))

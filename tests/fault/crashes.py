@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -97,7 +97,7 @@ def crash_everywhere(
     return figures
 
 
-def kill_for_real(folder: Path, kills: dict[str, Iterable[int]]) -> int:
+def kill_for_real(folder: Path, kills: Mapping[str, Iterable[int]]) -> int:
     """SIGKILL processes at these operations, after `crash_everywhere` filled the folder."""
     count = 0
     for name, numbers in kills.items():

@@ -1,10 +1,10 @@
 """Is anything lost, is anything believed? Crashes, damage, hostile files and hostile words.
 
-    .venv/bin/python benchmarks/fault.py        # or: make fault; under 15 minutes on two cores
+    .venv/bin/python benchmarks/faults.py        # or: make fault; under 15 minutes on two cores
 
 Runs every attack of tests/fault in full, in a folder in memory where there is one, and keeps the
-figures, one line of JSON, in results/fault.json and in the table of docs/reliability.md. Any figure that
-must be zero and is not is an error.
+figures, one line of JSON, in results/fault.json and in the table of docs/reliability.md. Any figure
+that must be zero and is not is an error.
 """
 
 import argparse
