@@ -69,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in COMMANDS:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)
-        import_module(f"ertrl.cli.{name}").run(words)
+        command = import_module(f"ertrl.cli.{name}")
+        if arguments is None:  # from here on there may be something to leave in order
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        command.run(words)
         return 0
     except Interrupted as stop:
         print(stop, file=sys.stderr)
