@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow fault-ray test-python lint format type docs check lock build clean
+.PHONY: help setup demo test test-slow fault fault-ray test-python lint format type docs check lock build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -34,6 +34,9 @@ test-slow: $(READY)  ## every method trained to the end: does it learn? a few mi
 
 fault-ray: $(READY)  ## a grid on a Ray cluster that loses a machine: equal to the local one? a few minutes
 	$(BIN)/pytest -m fault_ray
+
+fault: $(READY)  ## crashes, damage, hostile files: under 15 minutes, one line of JSON at the end
+	$(BIN)/python benchmarks/faults.py
 
 test-python:  ## the tests with another Python, in an environment of its own: make test-python PYTHON=python3.13
 	$(MAKE) test PYTHON=$(PYTHON) VENV=.venv-$(notdir $(PYTHON))

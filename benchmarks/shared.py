@@ -10,6 +10,9 @@ from ertrl.data import Dataset
 from ertrl.launch import Contender
 from ertrl.launch.plan import Data, Grid, cells
 from ertrl.launch.reproduce import Outcome, reproduce
+from ertrl.provenance import available_cores, bound_threads
+
+bound_threads(available_cores())  # data is collected here; runs are processes of one thread each
 
 ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build", ROOT / "results"

@@ -79,6 +79,19 @@ def test_what_is_damaged_on_the_hub_is_not_kept(pushed, tmp_path, file):
     assert not [p for p in tmp_path.iterdir() if p.name != "cache"]
 
 
+@pytest.mark.parametrize(
+    "change", [{"tasks": None}, {"tasks": 3}, {"horizon": 10**9}, {"family_options": {"self": 1}}]
+)
+def test_a_sealed_manifest_that_says_what_cannot_be_is_not_kept(pushed, tmp_path, change):
+    content = json.loads(pushed["manifest.json"])
+    del content["sha256"]
+    store.write_json(tmp_path / "cache" / "manifest.json", content | change)
+    pushed["manifest.json"] = (tmp_path / "cache" / "manifest.json").read_bytes()
+    with pytest.raises(CorruptFileError, match=rf"was not kept.*{next(iter(change))}"):
+        pull("someone/point-robot", tmp_path / "back")
+    assert not [p for p in tmp_path.iterdir() if p.name != "cache"]
+
+
 def test_a_missing_file_is_noticed(pushed, tmp_path):
     del pushed["tasks/004/actions.npy"]
     with pytest.raises(CorruptFileError, match=r"004/actions\.npy is missing"):

@@ -9,16 +9,17 @@ Importing this package is cheap; JAX is loaded by the first function that needs 
 """
 
 import sys
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
 
 if sys.argv[0].endswith(("/ertrl", "-m")):
-    # The command line: Control-C may come before its first line has been reached.
-    sys.excepthook = lambda kind, error, trace: (
-        print("stopped", file=sys.stderr)
-        if issubclass(kind, KeyboardInterrupt)
-        else sys.__excepthook__(kind, error, trace)
-    )
+    # The command line: Control-C while it loads, when nothing is under way yet, ends it at once.
+    # (The module `signal` would take its time; this is what it is made of.)
+    import os
+    from _signal import SIGINT, signal  # ty: ignore
+
+    signal(SIGINT, lambda *_: (os.write(2, b"stopped\n"), os._exit(130)))
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 if find_spec("gymnasium"):  # not where only exported agents run: `ertrl.runtime` needs NumPy alone
     from ertrl import envs  # its import makes the environments known to gymnasium.make

@@ -64,7 +64,7 @@ def available_cores() -> int:
 _bounded = False
 
 
-def bound_threads() -> None:
+def bound_threads(count: int = 1) -> None:
     """One XLA thread unless NPROC says otherwise, in Python as on the command line.
 
     XLA reads NPROC when it starts. If it has started already, it has what it has.
@@ -72,8 +72,8 @@ def bound_threads() -> None:
     global _bounded
     bridge = sys.modules.get("jax._src.xla_bridge")
     started = bridge is not None and bridge.backends_are_initialized()
-    if not os.environ.get("NPROC") and not started:
-        os.environ["NPROC"], _bounded = "1", True
+    if (_bounded or not os.environ.get("NPROC")) and not started:
+        os.environ["NPROC"], _bounded = str(count), True
 
 
 def threads() -> int:

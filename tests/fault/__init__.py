@@ -1,5 +1,5 @@
 """Attacks on everything that is written: crashes, damage, hostile files, hostile words.
 
-`benchmarks/fault.py` runs all of them in full and keeps the figures; `tests/test_fault.py` runs a
+`benchmarks/faults.py` runs all of them in full and keeps the figures; `tests/test_fault.py` runs a
 few of each. Everything is drawn from fixed seeds.
 """

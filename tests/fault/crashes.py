@@ -1,4 +1,4 @@
-"""A crash at every file operation of collect -> train -> evaluate -> report, then the same again."""
+"""A crash at every file operation of collect -> train -> evaluate -> report, then once more."""
 
 import contextlib
 import gc
@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,7 @@ def content(folder: Path) -> dict[str, object]:
 
 @contextlib.contextmanager
 def drawn_once():
-    """A report's content does not change here, so it is composed once; writing it is what counts."""
+    """A report's content does not change here, so it is composed once; writing it counts."""
     made: dict[object, object] = {}
 
     def once(function: Callable) -> Callable:
@@ -97,7 +97,7 @@ def crash_everywhere(
     return figures
 
 
-def kill_for_real(folder: Path, kills: dict[str, Iterable[int]]) -> int:
+def kill_for_real(folder: Path, kills: Mapping[str, Iterable[int]]) -> int:
     """SIGKILL processes at these operations, after `crash_everywhere` filled the folder."""
     count = 0
     for name, numbers in kills.items():

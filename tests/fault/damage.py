@@ -69,8 +69,7 @@ def attack(folder: Path, work: Path, count: int, seed: int = 0) -> dict[str, int
         try:
             api.verify(copy)
         except ErtrlError as error:
-            assert str(copy) in str(error), (kind, path, error)
-            named[kind] += 1
+            named[kind] += str(copy) in str(error)
         else:
             raise AssertionError(f"{kind} of {path} goes unnoticed")
     return dict(sorted(named.items()))
@@ -99,8 +98,7 @@ def attack_savepoint(work: Path, count: int, seed: int = 0) -> dict[str, Any]:
             try:
                 do_collect(copy)
             except ErtrlError as error:
-                assert str(copy) in str(error), error
-                named += 1
+                named += str(copy) in str(error)
             else:
                 found = {p.name: p.read_bytes() for p in (copy / "data").rglob("*.npy")}
                 assert found == expected

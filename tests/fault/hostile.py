@@ -1,4 +1,4 @@
-"""Files that are whole and correctly sealed, but say what cannot be: no command may break on them."""
+"""Files that are whole and sealed, but say what cannot be: no command may break on them."""
 
 import copy
 import io
@@ -23,8 +23,8 @@ from fault.small import small_world
 
 NASTY = [
     None, True, 0, -1, 2, 10**9, 10**20, -(10**20), 0.5, -0.0, 1e308, -1e308, 1e-308,
-    "", "x", "../../../etc/passwd", "/etc/passwd", "\x00", "$\\frac$", "<script>", "[red]", "é" * 300,
-    "nan", "10", [], [[]], [None], [1, "x"], {}, {"": 0}, {"self": 1}, {"name": "x"},
+    "", "x", "../../../etc/passwd", "/etc/passwd", "\x00", "$\\frac$", "<script>", "[red]",
+    "é" * 300, "nan", "10", [], [[]], [None], [1, "x"], {}, {"": 0}, {"self": 1}, {"name": "x"},
 ]  # fmt: skip
 """What stands where something else was expected."""
 

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 from pathlib import Path
+from typing import ClassVar
 
 import jax
 import pytest
@@ -40,7 +41,7 @@ class SmallRobot(PointRobot):
     like = "point-robot"
     horizon = 8
     parameters = PointRobot.parameters[TASKS]
-    split = {"train": (0, 1), "test-id": (2,), "test-ood": (3,)}
+    split: ClassVar = {"train": (0, 1), "test-id": (2,), "test-ood": (3,)}
 
 
 @contextlib.contextmanager

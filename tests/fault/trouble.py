@@ -1,6 +1,8 @@
 """Disks, folders, neighbours and numbers that misbehave."""
 
+import contextlib
 import errno
+import io
 import json
 import os
 import shutil
@@ -14,10 +16,10 @@ import jax.numpy as jnp
 import pytest
 
 from ertrl import api
+from ertrl.cli import main
 from ertrl.errors import ErtrlError, TrainingDiverged
 from ertrl.learners.td3bc import Td3bc
 from ertrl.training import Run, loop
-from ertrl.training.replay import replay
 from fault.crashes import content, drawn_once, restore
 from fault.inject import count_operations, injecting, refuse_from
 from fault.small import STAGES, run_of, small_world, train_config
@@ -66,10 +68,8 @@ def refuse(folder: Path, every: int) -> dict[str, int]:
 
 def _fails_clearly(stage: Callable[[Path], None], work: Path) -> None:
     """What the command line shows without a traceback, or nothing at all."""
-    try:
+    with contextlib.suppress(ErtrlError, OSError):
         stage(work)
-    except (ErtrlError, OSError):
-        pass
 
 
 def two_processes(world: Path, folder: Path) -> dict[str, int]:
@@ -125,7 +125,10 @@ def diverge(world: Path, folder: Path) -> dict[str, Any]:
         run = Run.create(place / "diverged", dataset, config)
         with pytest.raises(TrainingDiverged, match=r"critic_loss became nan at update 7.*replay"):
             loop.train_run(run, dataset, "none")
-        found = replay(run)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            assert main(["replay", str(run.path), "--json"]) == 0
+        found = json.loads(said.getvalue())
         api.verify(run.path)
     assert (found["step"], found["again"]) == (7, {"critic_loss": "nan"})
     assert found["operation"]["message"].startswith("log of"), found
@@ -139,7 +142,8 @@ def memory_over(world: Path, folder: Path, updates: int, at: Iterable[float]) ->
         "import sys, dataclasses, json; from fault.small import *\n"
         "from ertrl.training import loop\n"
         "from ertrl.data import Dataset\n"
-        "updates = int(sys.argv[2]); marks = [float(x) * updates for x in sys.argv[3:]]; seen = []\n"
+        "updates, seen = int(sys.argv[2]), []\n"
+        "marks = [float(x) * updates for x in sys.argv[3:]]\n"
         "def resident():\n"
         "    lines = open('/proc/self/status').read().splitlines()\n"
         "    return next(int(l.split()[1]) for l in lines if l.startswith('VmRSS')) / 1024\n"

@@ -20,10 +20,12 @@ from fault.small import COLLECT, SmallRobot, small_world
 VALUES = [
     "", "0", "1", "-1", "2", "1.5", "99999999999999999999", "-99999999999999999999", "1e308", "nan",
     "inf", "1_0", "٣", "x", "True", "None", "[]", "../..", "/", "/dev/null", "\\frac", "$x$",
-    "[red]", "é", "a" * 5000, "--", "-", "=", "0-99999999999", "0,0", "1-", "null", "{}", "%s", "\n",
+    "[red]", "é", "a" * 5000, "--", "-", "=", "0-99999999999", "0,0", "1-", "null", "{}", "%s",
+    "\n",
 ]  # fmt: skip
 OPTIONS = [
-    "--json", "--help", "--data", "--out", "--profile", "--variant", "--seed", "--seeds", "--updates",
+    "--json", "--help", "--data", "--out", "--profile", "--variant", "--seed", "--seeds",
+    "--updates",
     "--threads", "--progress", "--step", "--task", "--protocol", "--probes", "--probe-transitions",
     "--adapt", "--every", "--once", "--sink", "--use-learner", "--seeds-in", "--family", "--method",
     "--seconds", "--hub", "--minari", "--groups", "--name", "--action-limit", "--option", "--style",

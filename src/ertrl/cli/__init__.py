@@ -74,7 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(unknown("command", name, COMMANDS))
         use_threads(words, COMMANDS[name].threads)
         words = use_plugins(words)
-        import_module(f"ertrl.cli.{name.replace('-', '_')}").run(words)
+        command = import_module(f"ertrl.cli.{name.replace('-', '_')}")
+        if arguments is None:  # from here on there may be something to leave in order
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        command.run(words)
         return 0
     except Interrupted as stop:
         print(stop, file=sys.stderr)

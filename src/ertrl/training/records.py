@@ -137,6 +137,6 @@ def settle(run: Owner) -> None:
         store.sweep(folder)
     if run.spec.get("format", 1) < FORMAT:
         return
-    with store.exclusive(run.path / "evaluations", wait=True):
-        if read_contents(run).get("changing"):
+    if read_contents(run).get("changing"):
+        with store.exclusive(run.path / "evaluations", wait=True):
             store.write_json(run.path / CONTENTS, settled(run))

@@ -1,7 +1,8 @@
 """Repeat the update at which a run diverged, and name the first operation that went wrong."""
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +50,28 @@ def replay(run: Run, step: int | None = None) -> dict[str, Any]:
 def _first_operation(run: Run, state: Any, batch: Any, key: Any) -> dict[str, str] | None:
     """The first operation that makes NaN of numbers, else the first that makes infinity.
 
-    The update is traced and compiled once more, with the question after each operation whether
-    its result is NaN, and whether it is infinite.
+    The update is traced and compiled once more, with the question after each operation whether its
+    result holds such a number.
     """
     arguments = jax.tree.leaves((state, batch, key))
     structure = jax.tree.structure((state, batch, key))
     traced = jax.make_jaxpr(lambda *x: update(run.config, *structure.unflatten(x)))(*arguments)
-    operations: list[Any] = []
-    answers = np.asarray(jax.jit(lambda *x: _asked(traced, x, operations))(*arguments))
-    for kind, column in (("NaN", 0), ("infinity", 1)):
-        if answers[:, column].any():
-            operation = operations[int(np.argmax(answers[:, column]))]
+    for kind, is_bad in (("NaN", jnp.isnan), ("infinity", jnp.isinf)):
+        operations: list[Any] = []
+        program = partial(_asked, traced, is_bad, operations)
+        answers = np.asarray(jax.jit(program)(*arguments))
+        if answers.any():
+            operation = operations[int(np.argmax(answers))]
             shapes = ", ".join(str(x.aval.str_short()) for x in operation.invars)
             message = f"{operation.primitive.name} of {shapes} makes {kind}"
             return {"message": message, **_place(operation)}
     return None
 
 
-def _asked(closed: Any, arguments: Sequence[Any], operations: list[Any]) -> jax.Array:
-    """[operation, 2]: whether there is a NaN, and an infinite number, in its result."""
+def _asked(
+    closed: Any, is_bad: Callable[[Any], Any], operations: list[Any], *arguments: Any
+) -> jax.Array:
+    """Whether each result holds a bad number; notes down the operations in their order."""
     answers: list[jax.Array] = []
 
     def evaluate(jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -90,9 +94,7 @@ def _asked(closed: Any, arguments: Sequence[Any], operations: list[Any]) -> jax.
                 real = [x for x in results if jnp.issubdtype(x.dtype, jnp.floating)]
                 if real:
                     operations.append(operation)
-                    checks = (jnp.isnan, jnp.isinf)
-                    some = [jnp.any(jnp.stack([c(x).any() for x in real])) for c in checks]
-                    answers.append(jnp.stack(some))
+                    answers.append(jnp.any(jnp.stack([is_bad(x).any() for x in real])))
             known |= dict(zip(operation.outvars, results, strict=True))
         return [value(x) for x in jaxpr.outvars]
 

@@ -1,10 +1,10 @@
 """Is anything lost, is anything believed? Crashes, damage, hostile files and hostile words.
 
-    .venv/bin/python benchmarks/fault.py        # or: make fault; under 15 minutes on two cores
+    .venv/bin/python benchmarks/faults.py        # or: make fault; under 15 minutes on two cores
 
 Runs every attack of tests/fault in full, in a folder in memory where there is one, and keeps the
-figures, one line of JSON, in results/fault.json; docs/reliability.md shows them. Any figure that
-must be zero and is not is an error.
+figures, one line of JSON, in results/fault.json and in the table of docs/reliability.md. Any figure
+that must be zero and is not is an error.
 """
 
 import argparse
@@ -88,9 +88,14 @@ def main(part: str | None) -> None:
         shutil.rmtree(work, ignore_errors=True)
     from ertrl import store
     from ertrl.provenance import provenance
+    from fault.figures import BEGIN, END, table
 
     told = {"kind": "ertrl-fault", "figures": figures, "provenance": provenance()}
     store.write_json(ROOT / "results" / "fault.json", told)
+    page = ROOT / "docs" / "reliability.md"
+    before, _, rest = page.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    page.write_text(f"{before}{BEGIN}\n{table(figures)}\n{END}{after}")
     print(json.dumps(figures))
     if figures["hostile"]["tracebacks"] or figures["words"]["tracebacks"]:
         raise SystemExit("there are tracebacks")
