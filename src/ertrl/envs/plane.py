@@ -36,7 +36,7 @@ class PlanePainter:
         figure = Figure(figsize=(width / 100, height / 100), dpi=100, layout="constrained")
         self._canvas = FigureCanvasAgg(figure)
         axes = figure.subplots()
-        axes.set(aspect="equal", xlim=(-1.6, 1.6), ylim=(-1.2, 1.3), xticks=[-1, 0, 1])
+        axes.set(aspect="equal", xlim=(-2, 2), ylim=(-1.4, 1.6), xticks=[-1, 0, 1])
         axes.set_yticks([-1, 0, 1])
         trained = goal_of(family, family.parameters[list(family.split["train"])])
         goal, muted = goal_of(family, parameters), COLOURS["muted"][0]
