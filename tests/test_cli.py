@@ -141,7 +141,7 @@ def test_list_names_all_parts_and_their_settings(capsys):
         *("offline", "online", "non-prior", "idaq"),
         *("continual", "thompson"),
     ]
-    assert set(parts["profiles"]) == {"laptop", "paper"}
+    assert set(parts["profiles"]) == {"laptop", "logs", "paper"}
     paper = parts["profiles"]["paper"]["variants"]["paper"]["train"]["cheetah-vel"]["er-trl"]
     assert paper["sampling"]["context_size"] == 100
     assert paper["method"]["mi_weight"] == 0.25

@@ -36,11 +36,6 @@ def test_nothing_evaluated_is_an_error(tmp_path):
         read_runs([fake_run(tmp_path, steps=())])
 
 
-def test_runs_on_logs_have_nothing_to_report(tmp_path):
-    with pytest.raises(ReportError, match="my-logs are logs without a simulator"):
-        read_runs([fake_run(tmp_path, steps=(), family="my-logs")])
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -21,9 +21,9 @@ def steps(family: Family) -> int:
     return min(STEPS, family.horizon)
 
 
-def plan(rows, family: Family) -> np.ndarray:
+def plan(rows, family: Family, count: int | None = None) -> np.ndarray:
     """Actions [steps, N, A] that belong to row numbers, wherever these stand in a batch."""
-    shape = (steps(family), family.action_dim)
+    shape = (steps(family) if count is None else count, family.action_dim)
     each = [np.random.default_rng(row).uniform(-1, 1, shape) for row in rows]
     return np.stack(each, axis=1).astype(np.float32)
 
