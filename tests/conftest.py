@@ -57,6 +57,12 @@ def options_of(config) -> list[str]:
     return words
 
 
+@pytest.fixture(autouse=True)
+def same_threads(monkeypatch):
+    """A command that is called with --threads sets them for the process: not for later tests."""
+    monkeypatch.setenv("NPROC", os.environ["NPROC"])
+
+
 @pytest.fixture(scope="session")
 def tiny_dataset(tmp_path_factory):
     """A complete Point-Robot dataset, collected in a second or two."""

@@ -70,9 +70,10 @@ def fake_run(
         },
     )
     scores = {"offline": 90.0, "online": 50.0, "non-prior": 60.0} if scores is None else scores
+    repeats = config.evaluation.repeats
     for step in steps:
         protocols = {
-            protocol: measured(place, returns_of(score * step / steps[-1]))
+            protocol: measured(place, returns_of(score * step / steps[-1]), repeats)
             for place, (protocol, score) in enumerate(scores.items())
         }
         store.write_json(
@@ -88,21 +89,21 @@ def fake_run(
                 "groups": groups or GROUPS,
                 "references": REFERENCES,
                 "protocols": protocols,
-                "oracle": {"returns": np.full((len(TASKS), 2), returns_of(95.0)).tolist()},
+                "oracle": {"returns": np.full((len(TASKS), repeats), returns_of(95.0)).tolist()},
             },
         )
     return path
 
 
-def measured(place: int, level: float) -> dict:
+def measured(place: int, level: float, repeats: int = 2) -> dict:
     """What a protocol measures: returns, adaptation curves and z."""
-    last = np.full((len(TASKS), 2), level)
+    last = np.full((len(TASKS), repeats), level)
     z = np.stack([np.arange(8.0), np.full(8, place * 2.0)], axis=-1)
     return {
         "returns": last.tolist(),
         "curve_returns": np.stack([last - 8, last - 4, last], axis=-1).tolist(),
         "curve_context": np.broadcast_to([20, 40, 60], (*last.shape, 3)).tolist(),
-        "z": np.repeat(z[:, None], 2, axis=1).tolist(),
+        "z": np.repeat(z[:, None], repeats, axis=1).tolist(),
     }
 
 

@@ -15,7 +15,8 @@ from ertrl.collection.config import CollectConfig
 from ertrl.collection.cost import estimate
 from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
-from ertrl.data import Dataset
+from ertrl.data import Dataset, write_card
+from ertrl.data.card import CARD
 from ertrl.envs import Family, group_title, make_family
 from ertrl.envs.families import own_family
 from ertrl.errors import ConfigError, DataError
@@ -363,5 +364,7 @@ def _collected(path: Path, family: Family, config: CollectConfig, scale: Dataset
             f"{path} already holds another dataset ({dataset.family}, collected with other "
             "settings). Choose another place with --out, or remove it to collect again."
         )
+    if not (path / CARD).exists():
+        write_card(dataset)
     sweep(path)
     return dataset

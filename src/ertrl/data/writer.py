@@ -195,10 +195,9 @@ class DatasetWriter:
 
     def _add_card(self) -> None:
         """The dataset appears with its card, or without if it cannot be drawn: the data counts."""
+        made = Dataset(self._work, verify=False)
         try:
-            write_card(Dataset(self._work, verify=False))
-        except OSError:
-            raise  # the next attempt goes on here
+            write_card(made)
         except Exception as error:
             warnings.warn(
                 f"the card of {self._path} could not be written ({error}); the data is whole. "
