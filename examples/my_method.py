@@ -1,7 +1,7 @@
 """A method of one's own: FOCAL whose z also has to predict the mean reward of its context.
 
-Put this file into src/ertrl/methods/, or into a package of yours that names it as an entry point
-of the group `ertrl.methods`; then `ertrl train my-method --data DIR` knows it, with all settings.
+`ertrl train my_method.py:METHOD --data DIR` trains it, with all settings as options; in Python,
+`ertrl.train(METHOD, data)` does. A file in src/ertrl/methods/ is known by its name alone.
 """
 
 from dataclasses import dataclass, field

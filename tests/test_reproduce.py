@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from concurrent.futures import Future
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -351,3 +353,20 @@ def test_mistakes_are_explained_before_anything_starts(words, said, capsys, tmp_
     assert main(["reproduce", "--out", str(tmp_path / "out"), "--seeds", "0", *words]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_python_of_the_page_asks_for_what_it_says(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "ertrl.launch.reproduce.reproduce",
+        lambda grid, out, keep: (
+            asked.append(grid) or SimpleNamespace(runs=0, failures=0, reports=0)
+        ),
+    )
+    page = (Path(__file__).parent.parent / "docs" / "reproduce.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "reproduce.md", "exec"), {})
+    (grid,) = asked
+    assert {(c.data.family, c.contender.method, c.seed) for c in grid.cells} == {
+        ("point-robot", method, seed) for method in ("er-trl", "focal") for seed in range(3)
+    }

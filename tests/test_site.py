@@ -17,7 +17,6 @@ import pytest
 import ertrl
 from ertrl.cli import main
 from ertrl.envs.render import Frames
-from ertrl.methods import methods
 from ertrl.reporting.read.runs import read_runs
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +25,10 @@ TESTED_IN = {
     "add-a-family.md": "test_docs.py",
     "add-a-learner.md": "test_docs.py",
     "add-a-method.md": "test_docs.py",
+    "deploy.md": "test_docs.py",
+    "own-environment.md": "test_docs.py",
+    "own-logs.md": "test_docs.py",
+    "reproduce.md": "test_reproduce.py",
 }
 """Pages whose blocks are files that a reader writes, and the tests that run them."""
 SMALL = {
@@ -102,10 +105,9 @@ def test_examples_run(name, small_world, capsys):
     assert "offline/test-id" in capsys.readouterr().out
 
 
-def test_the_method_of_the_examples_trains(small_world, tiny_dataset, monkeypatch):
+def test_the_method_of_the_examples_trains(small_world, tiny_dataset):
     method = runpy.run_path(str(ROOT / "examples" / "my_method.py"))["METHOD"]
-    monkeypatch.setitem(methods(), method.name, method)
-    run = ertrl.train(method.name, tiny_dataset, out=small_world)
+    run = ertrl.train(method, tiny_dataset, out=small_world)
     first, *_, last = (line for line in run.metrics() if line["kind"] == "train")
     assert last["reward_error"] < first["reward_error"]
     assert ertrl.load_agent(run).adapt(tiny_dataset.task(25).transitions(np.arange(5))).z.any()
