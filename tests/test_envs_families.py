@@ -113,8 +113,8 @@ def test_wrong_options_are_refused_with_a_reason():
         make_family("hoper-mass")
     with pytest.raises(ConfigError, match="mass_factor must be positive, got -1"):
         hopper_walker.HopperMass().simulate(np.array([[1.0], [-1.0]]))
-    with pytest.raises(ConfigError, match=r"split needs the groups train, .*got {'train'"):
-        type("Mine", (PointRobot,), {"split": {"train": [0]}})()
+    with pytest.raises(ConfigError, match=r"a split has the group train .*got \['test-id'\]"):
+        type("Mine", (PointRobot,), {"split": {"test-id": [0]}})()
     simulation = make_family("hopper-mass").simulate(np.ones((2, 1)))
     with pytest.raises(ConfigError, match=r"expected actions \(2, 3\), got \(2, 1\)"):
         simulation.step(np.zeros((2, 1)))

@@ -47,41 +47,6 @@ def test_promises_of_a_learner_are_kept(learner, check):
     check(get_learner(learner))
 
 
-@every_method
-def test_sums_over_transitions_say_what_encode_says(method):
-    """Contexts add up; what agents without JAX do comes to the same."""
-    config = with_fields(small_config(method, "td3bc"), next_observation=True).method
-    state = random_state(config.init, DIMS)
-    inference, context = config.sums(state), contexts()
-    if inference is None:
-        pytest.skip("z is no function of sums: it works in JAX only")
-    parts = (jax.tree.map(lambda x, c=c: x[:, c], context) for c in (slice(3), slice(3, 7)))
-    evidence = jax.tree.map(jnp.add, *map(inference.evidence, parts))
-    expected = np.asarray(config.encode(state, context))
-    np.testing.assert_allclose(inference.belief(evidence).z, expected, rtol=1e-4, atol=1e-5)
-    plain = inference.plain()
-    assert plain.fits(DIMS.observation, DIMS.action)
-    assert plain.latent_dim == LATENT
-    for task in range(5):
-        belief = plain.begin()
-        for s, a, r, s2 in zip(*(np.asarray(x[task]) for x in context[:4]), strict=True):
-            belief.add((s, a, r[None], s2))
-        np.testing.assert_allclose(belief.z, expected[task], rtol=1e-4, atol=1e-5)
-
-
-@every_learner
-def test_the_policy_without_jax_acts_as_the_learner_does(learner):
-    config = small_config("focal", learner).learner
-    state = random_state(lambda key: config.init(DIMS, LATENT, key))
-    policy = config.policy(state)
-    if policy is None:
-        pytest.skip("it works in JAX only")
-    draw = np.random.default_rng(0)
-    s, z = (draw.normal(size=(9, n)).astype(np.float32) for n in (DIMS.observation, LATENT))
-    plain = np.tanh(policy(np.concatenate([s, z], axis=-1)))
-    np.testing.assert_allclose(plain, config.act(state, s, z), rtol=0, atol=1e-5)
-
-
 # --- files and configurations ---
 
 

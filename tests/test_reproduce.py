@@ -303,6 +303,9 @@ def test_another_machine_goes_on_from_what_was_uploaded(finished, tmp_path):
     (run,) = (finished / "runs").glob("*-s0-*")
     half = far / "partial" / training.name / run.name
     shutil.copytree(run, half, ignore=shutil.ignore_patterns("00000020*", "probes", ".lock"))
+    listed = store.read_json(half / "contents.json")
+    listed |= {"checkpoints": [10], "evaluations": [], "probes": []}
+    store.write_json(half / "contents.json", listed)
     done = reproduce(grid, f"file://{far}", work=tmp_path, reporting=False, progress="none")
     assert done.failures == []
     record = store.read_json(far / "jobs" / f"{training.name}.json")

@@ -238,7 +238,7 @@ def test_a_method_of_its_own_kind_adapts_in_jax_and_cannot_leave_it():
     observed(adapted, one)
     np.testing.assert_allclose(adapted.z, own.encode(one)[0], atol=1e-6)
     assert adapted.act(np.zeros(3)).shape == (2,)
-    with pytest.raises(DataError, match="observation must have shape"):
+    with pytest.raises(DataError, match="the shapes are"):
         adapted.observe(np.zeros(2), np.zeros(2), 0.0, np.zeros(3))
     with pytest.raises(PluginError, match=r"works in JAX only.*inference"):
         _ = own.plain

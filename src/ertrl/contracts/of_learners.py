@@ -46,6 +46,20 @@ def actions_depend_on_z(learner: type[Learner]) -> None:
     demand(np.max(apart) > 1e-4, "z has no effect on the action")
 
 
+def acts_the_same_without_jax(learner: type[Learner]) -> None:
+    """For learners that say which network is behind their actions."""
+    settings = small(learner())
+    state = _state(settings)
+    policy = settings.policy(state)
+    if policy is None:
+        return
+    draw = np.random.default_rng(0)
+    s, z = (draw.normal(size=(9, n)).astype(np.float32) for n in (DIMS.observation, LATENT))
+    plain = np.tanh(policy(np.concatenate([s, z], axis=-1)))
+    apart = np.abs(plain - settings.act(state, s, z)).max()
+    demand(apart < 1e-5, f"actions in NumPy and in JAX differ by {apart:.2g}")
+
+
 def updates_keep_types(learner: type[Learner]) -> None:
     """An update returns the shapes, dtypes and weak types it was given, so one program serves."""
     settings, batch = small(learner()), _batch(learner)
@@ -99,6 +113,7 @@ def updates_are_finite_and_learn(learner: type[Learner]) -> None:
 LEARNER_CHECKS = (
     actions_are_bounded,
     actions_depend_on_z,
+    acts_the_same_without_jax,
     updates_keep_types,
     states_survive_the_disk,
     updates_are_finite_and_learn,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ertrl import store
@@ -130,6 +131,27 @@ def next_states_only_if_asked(method: type[Method]) -> None:
         demand(sees == expected, f"with next_observation={shown} it sees them: {sees}")
 
 
+def sums_say_what_encode_says(method: type[Method]) -> None:
+    """Contexts add up, and the agent without JAX comes to the same; for methods of such a kind."""
+    config = with_fields(_config(method), next_observation=True).method
+    state, context = random_state(config.init, DIMS), contexts()
+    inference = config.sums(state)
+    if inference is None:
+        return
+    parts = (jax.tree.map(lambda x, c=c: x[:, c], context) for c in (slice(3), slice(3, SLOTS)))
+    evidence = jax.tree.map(jnp.add, *map(inference.evidence, parts))
+    expected = np.asarray(config.encode(state, context))
+    np.testing.assert_allclose(inference.belief(evidence).z, expected, rtol=1e-4, atol=1e-5)
+    plain = inference.plain()
+    demand(plain.fits(DIMS.observation, DIMS.action), "the runtime takes other sizes")
+    demand(plain.latent_dim == LATENT, f"the runtime's z has {plain.latent_dim} numbers")
+    for task in range(TASKS):
+        belief = plain.begin()
+        for s, a, r, s2 in zip(*(np.asarray(x[task]) for x in context[:4]), strict=True):
+            belief.add((s, a, r[None], s2))
+        np.testing.assert_allclose(belief.z, expected[task], rtol=1e-4, atol=1e-5)
+
+
 def settings_survive_json(method: type[Method]) -> None:
     """Settings survive JSON."""
     config = _config(method, learning_rate=1e-5, seed=9)
@@ -207,6 +229,7 @@ METHOD_CHECKS = (
     tasks_are_treated_alike,
     any_leading_axes,
     next_states_only_if_asked,
+    sums_say_what_encode_says,
     settings_survive_json,
     settings_are_explained,
     states_survive_the_disk,

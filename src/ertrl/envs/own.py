@@ -178,18 +178,17 @@ class GymSimulation(Simulation):
         return Step(self._observation.copy(), outcome, terminated & ~diverged, diverged)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Seeds and actions of the running episodes."""
-        longest = int(self._age.max(initial=0))
+        """Seeds and actions of the running episodes; rows behind an episode's age do not count."""
         return {
             "seeds": self._seeds.copy(),
             "age": self._age.copy(),
-            "actions": self._actions[:, :longest].copy(),
+            "actions": self._actions.copy(),
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Repeat the episodes up to where they were."""
         self.reset(state["seeds"].tolist())
-        for t in range(state["actions"].shape[1]):
+        for t in range(int(state["age"].max(initial=0))):
             self._over |= state["age"] <= t
             self.step(state["actions"][:, t])
         self._over = np.zeros(self.size, bool)

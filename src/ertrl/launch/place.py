@@ -28,6 +28,7 @@ from ertrl.errors import CorruptFileError, MissingExtra
 from ertrl.launch.jobs import Hear, Job, Started, call
 from ertrl.provenance import machine
 from ertrl.shape import Machine, Name, Real, Shape, Text
+from ertrl.training.records import CONTENTS
 
 KIND = "ertrl-job"
 
@@ -209,7 +210,11 @@ class Address:
         while not over.wait(self.every):
             files, root = self._files()
             for run in (desk / "runs").glob("*"):
-                for source in _in_safe_order(run):
+                contents = run / CONTENTS
+                before = contents.read_bytes() if contents.exists() else b""
+                for source in [*_in_safe_order(run), contents]:
+                    if source == contents and (not before or contents.read_bytes() != before):
+                        break  # it lists files that came or went meanwhile: the next time
                     target = f"{root}/{_joined(partial, source.relative_to(desk / 'runs'))}"
                     with suppress(FileNotFoundError):  # an old checkpoint that was dropped
                         self._put_file(files, source, target)

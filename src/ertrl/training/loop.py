@@ -163,7 +163,7 @@ def _train(
     if step >= until:
         return
     size = run.config.updates_per_call
-    devices = jax.devices()[: len(trainees)]
+    devices = tuple(jax.devices()[: len(trainees)])
     several = len(trainees) > 1
     chunk = make_chunk(run.config, run.scaling, several_runs=several, devices=devices)
     stack, unstack = _stacking(len(trainees), len(devices))
