@@ -55,7 +55,7 @@ type: $(READY)  ## static types
 docs: $(READY)  ## the docs site in build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: lint type docs test  ## what CI runs
+check: lint type docs test  ## lint, types, docs and tests; CI also runs test-slow
 
 results-%: $(READY) benchmarks/%.py  ## make a part of results/ again; NAME.py in benchmarks/ says what and how long; ARGS="..." are passed on
 	$(BIN)/python benchmarks/$*.py $(ARGS)

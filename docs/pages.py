@@ -19,7 +19,9 @@ MENU = {
         *("data-format.md", "collection.md", "families.md", "profiles.md"),
     ],
     "Methods and findings": ["methods.md", "results.md", "paper-map.md", "released.md"],
-    "Scale and rely on it": ["reproduce.md", "scaling.md", "reliability.md", "determinism.md"],
+    "Scale and rely on it": [
+        *("reproduce.md", "clusters.md", "scaling.md", "reliability.md", "determinism.md")
+    ],
     "Extend": ["architecture.md", "add-a-method.md", "add-a-learner.md", "add-a-family.md"],
     "Reference": ["api.md"],
 }

@@ -158,7 +158,9 @@ def test_the_python_of_deployment_runs(tmp_path, monkeypatch, tiny_run, tiny_dat
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "deploy.md").read_text()
     logs = tiny_dataset.task(25).transitions(np.arange(5))
-    known = {"run": tiny_run, "steps": [*zip(*logs[:4], strict=True)]}
+    ertrl.export(tiny_run, "agent")
+    steps = [*zip(*logs[:4], strict=True)]
+    known = {"run": tiny_run, "steps": steps, "next_observation": steps[-1][3]}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "deploy.md", "exec"), known)
     assert known["action"].shape == (2,)
@@ -179,9 +181,12 @@ def python_blocks(page: str) -> list[str]:
 
 def test_the_page_on_own_logs_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    names: dict = {}
     for block in python_blocks("own-logs.md"):
-        exec(compile(block, "own-logs.md", "exec"), {})
-    assert abs(float(re.search(r"\[(.*)\]", capsys.readouterr().out).group(1))) <= 8
+        exec(compile(block, "own-logs.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()[-2:]  # adapted at once, and step by step
+    for line in printed:
+        assert abs(float(re.search(r"\[(.*)\]", line).group(1))) <= 8
 
 
 def test_the_page_on_own_environments_runs():

@@ -20,6 +20,7 @@ from ertrl.data import (
     Description,
     TaskRecord,
     export_minari,
+    import_logs,
     import_minari,
     minari_export,
 )
@@ -350,3 +351,19 @@ def test_the_commands(dataset, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["fingerprint"] == dataset.fingerprint
     assert main(export) == 1
     assert "already has pr/task-00-v0" in capsys.readouterr().err
+
+
+def test_logs_with_units_of_their_own_survive_the_round_trip(tmp_path):
+    rows = np.arange(120)
+    logs = {
+        "task": rows // 30,
+        "episode": rows // 10,
+        "observation": np.random.default_rng(0).normal(size=(120, 3)),
+        "action": np.random.default_rng(1).uniform(-8, 8, size=(120, 1)),
+        "reward": np.random.default_rng(2).normal(size=120),
+    }
+    ours = import_logs(logs, tmp_path / "ours", action_low=-8, action_high=8, progress="none")
+    names = export_minari(ours, "arm", "none")
+    back = import_minari(names, tmp_path / "back", progress="none")
+    assert back.manifest["action_low"] == ours.manifest["action_low"] == [-8.0]
+    assert back.fingerprint == ours.fingerprint

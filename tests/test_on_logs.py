@@ -14,6 +14,7 @@ from ertrl.data.scaling import Scaling
 from ertrl.evaluation import summarise
 from ertrl.evaluation.on_logs import _Rows as Rows
 from ertrl.evaluation.on_logs import _value, evaluate_on_logs
+from ertrl.evaluation.probes import ProbeSettings, leak
 
 TASKS, EPISODES, STEPS, DISCOUNT = 6, 12, 15, 0.8
 
@@ -103,3 +104,47 @@ def test_probes_and_report_work_on_logs(run, tmp_path, capsys):
     for words in ("How good, as far as logs can tell", "Latent space", "What z explains"):
         assert words in page
     assert "Learning curves" not in page
+
+
+def test_single_steps_and_short_tasks_are_no_end_of_a_run(tmp_path):
+    """Logs may know what came next and yet hold no two steps in a row."""
+    rows = drifting()
+    lonely = {k: v for k, v in rows.items() if k not in ("episode", "step")}
+    lonely["terminated"] = np.zeros(len(rows["task"]), bool)
+    lonely["truncated"] = np.ones(len(rows["task"]), bool)
+    few = rows["task"] == 0
+    few[np.flatnonzero(few)[2:]] = False
+    short = {k: v[few | (rows["task"] > 0)] for k, v in rows.items()}
+    for name, logs in (("lonely", lonely), ("short", short)):
+        data = ertrl.import_logs(
+            logs, tmp_path / name, action_low=-1, action_high=1, progress="none"
+        )
+        small = tiny_config("focal", standardise=True)
+        run = api.start(small, data, out=tmp_path / "runs", progress="none")
+        result = ertrl.evaluate(run)
+        if name == "lonely":
+            assert result["logs"]["prediction"] == {}
+            assert set(result["logs"]["value"]["policy"]) == {None}
+        else:
+            assert all(np.isfinite(v) for v in result.scores.values())
+        assert "episodes" in repr(data.task(0)), "logs have no returns of experts to show"
+
+
+def test_the_leak_takes_as_many_policies_as_every_task_has(tmp_path, run):
+    rows = drifting()
+    rows["policy"] = np.where(rows["task"] == 0, rows["episode"] % 2, rows["episode"] % 3)
+    data = ertrl.import_logs(rows, tmp_path / "l", action_low=-1, action_high=1, progress="none")
+    agent = api.load_agent(run)
+    found = leak(agent, data, ProbeSettings(leak_contexts=3))
+    assert found["checkpoints"] == 2
+    assert found["chance"] == 0.5
+
+
+def test_units_are_part_of_what_a_dataset_is(tmp_path):
+    rows = drifting()
+    wide = rows | {"action": 1024 * rows["action"]}
+    one, other = (
+        ertrl.import_logs(r, tmp_path / str(i), action_low=-k, action_high=k, progress="none")
+        for i, (r, k) in enumerate(((rows, 1.5), (wide, 1536)))
+    )
+    assert one.fingerprint != other.fingerprint

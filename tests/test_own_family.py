@@ -294,3 +294,16 @@ def test_examples_run(tmp_path, monkeypatch):
     tiny = {"updates": 100, "evaluate_every": 100, "learner": {"hidden": [16]}}
     assert own_family.main(tmp_path, replace(SMALL, steps=200), tiny).exists()
     assert len((EXAMPLES / "own_family.py").read_text().splitlines()) < 60
+
+
+def test_the_gymnasium_environment_takes_the_same_units_as_its_agents():
+    carts()
+    env = gymnasium.make("ertrl/Carts-v0", task=1)
+    assert (env.action_space.low, env.action_space.high) == (-3.0, 1.0)
+    observation, _ = env.reset(seed=0)
+    after, *_ = env.step(np.array([-3.0], np.float32))
+    assert after[0] - observation[0] == pytest.approx(-0.3, abs=0.05)
+    vector = gymnasium.make_vec("ertrl/Carts-v0", num_envs=2, task=1)
+    first, _ = vector.reset(seed=0)
+    then, *_ = vector.step(np.full((2, 1), 1.0, np.float32))
+    np.testing.assert_allclose(then[:, 0] - first[:, 0], 0.1, atol=0.05)

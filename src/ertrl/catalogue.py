@@ -31,7 +31,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
         "methods": {m.name: {"summary": m.summary, "paper": m.paper} for m in methods().values()},
         "learners": {x.name: {"summary": x.summary, "paper": x.paper} for x in learners().values()},
         "protocols": {
-            name: {"summary": (protocol.__doc__ or "").strip()}
+            name: {"summary": (protocol.__doc__ or "").strip().split("\n")[0]}
             for name, protocol in PROTOCOLS.items()
         },
         "profiles": {

@@ -34,7 +34,9 @@ COMMANDS = {
         "adapt a trained agent to all tasks under the context protocols", threads=1
     ),
     "report": Command("tables, figures and one self-contained page from runs", threads=1),
-    "reproduce": Command("the paper's whole grid, here or on a Ray cluster; goes on where it was"),
+    "reproduce": Command(
+        "the paper's whole grid, here or on a Ray cluster; goes on where it was", threads=1
+    ),
     "render": Command("film an agent before and after adaptation"),
     "export": Command("write an agent for machines without JAX: NumPy alone, or ONNX", threads=1),
     "verify": Command("check every file of a dataset, run or agent against its checksum"),

@@ -11,13 +11,13 @@ from ertrl.errors import ConfigError
 
 @command("verify")
 def run(paths: Positional[tuple[Path, ...]], json: Json = False) -> None:
-    """Check every file of a dataset or run against its checksum.
+    """Check every file of a dataset, run or exported agent.
 
     Args:
-        paths: Dataset or run folders.
+        paths: Folders of datasets, runs or exported agents.
     """
     if not paths:
-        raise ConfigError("say which dataset or run to verify")
+        raise ConfigError("say which dataset, run or agent to verify")
     from ertrl import api
 
     results = [api.verify(path) for path in paths]

@@ -47,7 +47,7 @@ class TaskData(Described):
             "parameters": self.parameters.round(4).tolist(),
             "episodes": self.episodes,
             "transitions": len(self.steps),
-            "expert_return": round(self.reference["expert"], 2),
+            **{f"{kind}_return": round(mean, 2) for kind, mean in self.reference.items()},
         }
 
     @cached_property
@@ -201,5 +201,5 @@ class Dataset(Described):
     @cached_property
     def fingerprint(self) -> str:
         """Names the content: equal data, equal fingerprint, wherever and whenever collected."""
-        names = ("family", "family_options", "tasks")
-        return fingerprint({name: self.manifest[name] for name in names})
+        names = ("family", "family_options", "tasks", "action_low", "action_high")
+        return fingerprint({name: self.manifest[name] for name in names if name in self.manifest})

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box
+from msgspec import UNSET, UnsetType
 
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset
@@ -21,13 +22,15 @@ from ertrl.envs.rollout import blank_episodes
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.progress import Meter, ProgressStyle
-from ertrl.shape import Shape, Text, fit
+from ertrl.shape import Real, Shape, Text, fit
 
 
 class SharedOurs(layout.Shared):
     """What `export_minari` wrote of the dataset."""
 
     content: Text
+    action_low: list[Real] | UnsetType = UNSET
+    action_high: list[Real] | UnsetType = UNSET
 
 
 class Ours(Shape):

@@ -147,9 +147,19 @@ def _solver(features: np.ndarray) -> np.ndarray:
 def _prediction(
     dataset: Dataset, rows: dict[int, _Rows], z: dict[int, np.ndarray], scaling: Scaling
 ) -> dict[str, dict[str, list[float]]]:
-    """Target -> group -> share of variance left unexplained, with z and without."""
+    """Target -> group -> share of variance left unexplained, with z and without.
+
+    A task needs a transition to learn from and one to test on; groups without such are left out.
+    """
+    enough = {
+        group: [t for t in tasks if len(rows[t].here.reward) > 1]
+        for group, tasks in dataset.groups.items()
+    }
+    groups = {group: tasks for group, tasks in enough.items() if tasks}
+    if "train" not in groups:
+        return {}
     features = _Features(scaling, dataset.dims.action)
-    train = dataset.group("train")
+    train = groups["train"]
     directions = _directions(np.stack([z[task] for task in train]))
 
     def inputs(task: int, part: slice, with_z: bool) -> np.ndarray:
@@ -179,10 +189,10 @@ def _prediction(
                 axis=0,
             )
             / spread
-            for group, tasks in dataset.groups.items()
+            for group, tasks in groups.items()
         }
     return {
-        name: {g: [float(left[w][g][part].mean()) for w in (True, False)] for g in dataset.groups}
+        name: {g: [float(left[w][g][part].mean()) for w in (True, False)] for g in groups}
         for name, part in (("reward", slice(0, 1)), ("next state", slice(1, None)))
     }
 
@@ -202,9 +212,11 @@ def _directions(codes: np.ndarray):
 def _value(agent: Agent, rows: _Rows, z: np.ndarray | None, scaling: Scaling) -> float | None:
     """Mean discounted return from the episodes' first states; without z, of who logged them.
 
-    None where the estimate runs away: then the logs do not say.
+    None where the estimate runs away or no transition has a next one: then logs do not say.
     """
     discount, here = _discount(agent), rows.here
+    if not len(here.reward) or not len(rows.first.reward):
+        return None
     features = _Features(scaling, here.action.shape[-1])
 
     def chosen(observation: np.ndarray, logged: np.ndarray) -> np.ndarray:

@@ -188,9 +188,9 @@ def leak(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[str, A
     size = agent.config.sampling.context_size
     scores: dict[int, tuple[float, float]] = {}
     every = []
-    for task in dataset.tasks:
-        known = np.unique(dataset.task(task).checkpoints)
-        count = min(settings.leak_checkpoints, len(known))
+    checkpoints = {task: np.unique(dataset.task(task).checkpoints) for task in dataset.tasks}
+    count = min(settings.leak_checkpoints, *map(len, checkpoints.values()))
+    for task, known in checkpoints.items():
         chosen = known[np.linspace(0, len(known) - 1, count).round().astype(int)]
         halves = [_halves(dataset, task, checkpoint) for checkpoint in chosen]
         if len(halves) < 2 or any(len(half) == 0 for pair in halves for half in pair):

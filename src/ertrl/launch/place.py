@@ -29,6 +29,7 @@ from ertrl.launch.jobs import Hear, Job, Started, call
 from ertrl.provenance import machine
 from ertrl.shape import Machine, Name, Real, Shape, Text
 from ertrl.training.records import CONTENTS
+from ertrl.training.shapes import Contents
 
 KIND = "ertrl-job"
 
@@ -190,6 +191,8 @@ class Address:
             self.fetch(name) if name.startswith("data/") else self._fetch(name, desk / name)
         if not (desk / "runs").exists():
             self._fetch(partial, desk / "runs")
+            for run in (desk / "runs").glob("*"):
+                _keep_what_is_listed(run)
         over = threading.Event()
         uploads = threading.Thread(target=self._keep_uploading, args=(over, desk, partial))
         uploads.start()
@@ -227,6 +230,18 @@ def _joined(name: str, inner: Path) -> str:
     return name if inner == Path() or str(inner) == "." else f"{name}/{inner.as_posix()}"
 
 
+def _keep_what_is_listed(run: Path) -> None:
+    """Of a run that was being uploaded: what its list names; without a list, nothing."""
+    if not (run / CONTENTS).exists():
+        shutil.rmtree(run)
+        return
+    listed = store.read_json(run / CONTENTS, Contents)
+    for folder in ("checkpoints", "evaluations", "probes", "divergences"):
+        for path in (run / folder).glob("[0-9]*"):
+            if int(path.stem) not in listed[folder]:
+                path.unlink()
+
+
 def _in_safe_order(run: Path) -> Iterator[Path]:
     """Files of a run so that whatever part of them arrives can be gone on with.
 
@@ -235,7 +250,8 @@ def _in_safe_order(run: Path) -> Iterator[Path]:
     """
     checkpoints = sorted((run / "checkpoints").glob("[0-9]*.json"))
     yield from (run / name for name in ("config.json", "metrics.jsonl"))
-    yield from (run / "evaluations").glob("[0-9]*.json")
+    for folder in ("evaluations", "probes", "divergences"):
+        yield from (run / folder).glob("[0-9]*")
     for description in checkpoints:
         yield description.with_suffix(".safetensors")
         yield description

@@ -87,6 +87,11 @@ class Grid(NamedTuple):
         config = replace_from_json(config, dict(self.train_settings))
         return replace_from_json(config, {**settings, "seed": cell.seed})
 
+    @property
+    def _threads(self) -> dict[str, int]:
+        """Their number changes bits, so it is part of what a job is made from; 1 goes unsaid."""
+        return {} if self.threads == 1 else {"threads": self.threads}
+
     def collection(self, data: Data) -> Job:
         """The job that makes a dataset."""
         config = self.collect_config(data)
@@ -98,6 +103,7 @@ class Grid(NamedTuple):
             "options": make_family(data.family, **options).options,
             "config": to_json(config),
             "references": scale and scale.name,
+            **self._threads,
         }
         name = f"{data.family}-{fingerprint(made)}"
         words = ["collect", data.family, *self._origin]
@@ -121,7 +127,7 @@ class Grid(NamedTuple):
         config, collection = self.train_config(cell), self.collection(cell.data)
         config.validate()
         method, learner = config.method.name, config.learner.name
-        made = {"method": method, "learner": learner, "config": to_json(config)}
+        made = {"method": method, "learner": learner, "config": to_json(config), **self._threads}
         digits = fingerprint({**made, "data": collection.name})
         name = f"train-{cell.data.family}-{method}-{learner}-s{cell.seed}-{digits}"
         words = ["train", method, "--data", collection.makes, *self._origin]

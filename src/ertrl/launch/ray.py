@@ -13,6 +13,7 @@ from typing import Any
 from ertrl.errors import ConfigError, MissingExtra
 from ertrl.launch.jobs import Hear, Job, JobFailed
 from ertrl.launch.processes import Perform
+from ertrl.plugins import OWN
 
 MACHINES_LOST = 5
 """How often a job may lose its machine."""
@@ -74,7 +75,11 @@ class RayExecutor:
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
         self._hears[job.name] = hear
         task = self._task.options(
-            name=job.label, num_cpus=job.threads, num_gpus=job.gpus, memory=job.memory
+            name=job.label,
+            num_cpus=job.threads,
+            num_gpus=job.gpus,
+            memory=job.memory,
+            runtime_env={"env_vars": {OWN: os.environ.get(OWN, "")}},
         ).remote(self._perform, job, self._board)
         self._tasks.append(task)
         outcome: Future[dict[str, Any]] = Future()

@@ -48,7 +48,7 @@ def train_together(
     with ExitStack() as stack:
         for run in runs:
             _check_threads(run)
-            check_memory(run.config, run.dims)
+            check_memory(run.config, run.dims, len(runs))
             stack.enter_context(store.exclusive(run.path))
             settle(run)
         stop_signal = stack.enter_context(stop_signals())
@@ -248,7 +248,7 @@ def _advanced(
     run: Run, state: TrainState, batches: TaskBatch, count: int, key: jax.Array
 ) -> TrainState:
     """The state after so many of the updates, one at a time: the same bits as all at once."""
-    chunk = make_chunk(run.config)
+    chunk = make_chunk(run.config, run.scaling)
     for i in range(count):
         state, _ = chunk(state, jax.tree.map(lambda x, i=i: x[i : i + 1], batches), key)
     return state

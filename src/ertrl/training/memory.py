@@ -34,11 +34,11 @@ def _bytes(tree: object) -> int:
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
 
 
-def check_memory(config: TrainConfig, dims: Dims) -> None:
-    """Refuse sizes that this machine cannot hold."""
+def check_memory(config: TrainConfig, dims: Dims, runs: int = 1) -> None:
+    """Refuse sizes that this machine cannot hold, for so many runs in one program."""
     # Batches are gathered while those before are on the device; places are drawn in double.
-    batches = 3 * config.updates_per_call * _bytes(blank_batch(config, dims))
+    batches = runs * 3 * config.updates_per_call * _bytes(blank_batch(config, dims))
     require_memory(batches, "batches of a call", "sampling.* or updates_per_call")
     # The state before and after a call, gradients and temporaries.
-    state = 4 * _bytes(eqx.filter_eval_shape(init, config, dims))
+    state = runs * 4 * _bytes(eqx.filter_eval_shape(init, config, dims))
     require_memory(batches + state, "networks and batches", "hidden widths or latent_dim")

@@ -29,7 +29,8 @@ def replay(run: Run, step: int | None = None) -> dict[str, Any]:
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
         if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
     ]
-    after, metrics = make_chunk(run.config)(state, jax.tree.map(lambda x: x[None], batch), key)
+    chunk = make_chunk(run.config, run.scaling)
+    after, metrics = chunk(state, jax.tree.map(lambda x: x[None], batch), key)
     found = {name: float(values[0]) for name, values in metrics.items()}
     bad = {name: str(value) for name, value in found.items() if not np.isfinite(value)}
     bad |= {
@@ -55,7 +56,8 @@ def _first_operation(run: Run, state: Any, batch: Any, key: Any) -> dict[str, st
     """
     arguments = jax.tree.leaves((state, batch, key))
     structure = jax.tree.structure((state, batch, key))
-    traced = jax.make_jaxpr(lambda *x: update(run.config, *structure.unflatten(x)))(*arguments)
+    whole = partial(update, run.config, scaling=run.scaling)
+    traced = jax.make_jaxpr(lambda *x: whole(*structure.unflatten(x)))(*arguments)
     for kind, is_bad in (("NaN", jnp.isnan), ("infinity", jnp.isinf)):
         operations: list[Any] = []
         program = partial(_asked, traced, is_bad, operations)
