@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -209,8 +210,16 @@ def _stacking(count: int, devices: int):
         trees = [*trees, *[trees[0]] * (-count % devices)]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
+    def one(x, i: int):
+        """Of the device that has it: to ask all of them would make them wait for each other."""
+        parts = x.addressable_shards if isinstance(x, jax.Array) else []
+        if len(parts) < 2:
+            return x[i]
+        each = len(x) // len(parts)
+        return parts[i // each].data[i % each]
+
     def unstack(tree):
-        return [jax.tree.map(lambda x, i=i: x[i], tree) for i in range(count)]
+        return [jax.tree.map(partial(one, i=i), tree) for i in range(count)]
 
     return stack, unstack
 
