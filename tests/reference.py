@@ -79,10 +79,13 @@ def encode(net, context, next_observation):
 
 
 def mlp(net, *inputs):
-    """Any object with `weights` and `biases`; ReLU between the layers."""
+    """Any object with `weights` and `biases`; ReLU between the layers, normalised before it."""
     x = np.concatenate(inputs, axis=-1)
     for weight, bias in zip(net.weights[:-1], net.biases[:-1], strict=True):
-        x = np.maximum(x @ np.asarray(weight) + np.asarray(bias), 0)
+        x = x @ np.asarray(weight) + np.asarray(bias)
+        if getattr(net, "layer_norm", False):
+            x = (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+        x = np.maximum(x, 0)
     return x @ np.asarray(net.weights[-1]) + np.asarray(net.biases[-1])
 
 
@@ -286,3 +289,41 @@ def kl_to_standard_normal(mean, variance):
         log_ratio = norm.logpdf(x, m, np.sqrt(v)) - norm.logpdf(x)
         total += np.trapezoid(p * log_ratio, x)
     return total
+
+
+# --- DORA, SPC, GENTLE ---
+
+
+def info_nce(codes, task, prototypes, radius):
+    """One code after the other: minus the log of its own prototype's share."""
+    terms = []
+    for of_task, own in zip(codes, task, strict=True):
+        for z in of_task:
+            near = [np.exp(-np.sqrt(((z - p) ** 2).sum() + 1e-6) / radius) for p in prototypes]
+            terms.append(-np.log(near[own] / sum(near)))
+    return np.mean(terms)
+
+
+def moved_prototypes(prototypes, codes, task, rate):
+    """(1 - rate) old + rate new, for the tasks of the batch."""
+    moved = np.array(prototypes, np.float64)
+    for of_task, own in zip(codes, task, strict=True):
+        moved[own] = (1 - rate) * moved[own] + rate * np.mean(of_task, axis=0)
+    return moved
+
+
+def world_errors(world, target, windows, z, rho):
+    """SPC's consistency and reward loss, window by window and step by step."""
+    consistency, reward, count = 0.0, 0.0, 0.0
+    for row in np.ndindex(*windows.reward.shape[:2]):
+        latent = mlp(world.state, windows.observation[(*row, 0)])
+        for t in range(windows.reward.shape[2]):
+            at = (*row, t)
+            inputs = (latent, windows.action[at], z[row[0]])
+            latent, guess = latent + mlp(world.change, *inputs), mlp(world.reward, *inputs)
+            if windows.mask[at]:
+                goal = mlp(target, windows.next_observation[at])
+                consistency += rho**t * np.mean((latent - goal) ** 2)
+                reward += rho**t * (guess[0] - windows.reward[at]) ** 2
+                count += 1
+    return consistency / count, reward / count

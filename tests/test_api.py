@@ -52,6 +52,8 @@ def test_objects_say_what_they_are(tiny_dataset, tiny_run):
         tiny_run: ("method=er-trl", "seed=0", "updates=40 of 40"),
         agent: ("method=er-trl", "observation=2", "z=4"),
         adapted: ("learner=td3bc", "z=["),
+        agent.plain: ("observation=2", "action=2", "z=4"),
+        agent.begin(): ("transitions=0", "z=[0. 0. 0. 0.]", "uncertainty=1"),
         ertrl.make_family("point-robot"): ("name=point-robot", "parameters=goal_x, goal_y"),
     }
     for thing, words in said.items():

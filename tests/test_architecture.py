@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import size
+
 SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
 
 ORDER = [
-    "errors", "runtime", "text", "colours", "rng", "types", "memory", "config", "plugins",
+    "errors", "text", "runtime", "colours", "rng", "types", "memory", "config", "plugins",
     "provenance", "shape", "store", "progress", "signals", "envs", "data", "nets", "losses",
     "collection", "learners", "methods", "evaluation", "training", "profiles", "deploy", "bench",
     "contracts", "api", "reporting", "launch", "catalogue", "cli",
@@ -45,6 +47,24 @@ def test_the_documentation_has_the_same_order():
     table = page[page.index("| part of `src/ertrl/` |") :].split("\n\n")[0].splitlines()[2:]
     parts = [part for row in table for part in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert parts == ORDER
+
+
+def test_the_sizes_that_are_told_are_about_true():
+    """Of the largest parts and of all; `make results-size` makes them exact."""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+    told = {name: now for name, now in re.findall(r"\| \**(\w+)\** \|.*\| ([\d,]+) \|", page)}
+    counted = size.parts(size.files_now())
+    counted["all"] = counted.total()
+    for name, lines in counted.items():
+        if lines > 1000 and name in told:
+            off = int(told[name].replace(",", "")) / lines
+            assert 0.85 < off < 1.15, f"{name} has {lines} lines: make results-size"
+    assert {"all", "reporting"} <= told.keys()
+
+
+def test_a_reader_finds_every_file_on_the_way():
+    assert len(size.way()) > 20
+    assert all((SOURCE / name).exists() for name in size.way())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))

@@ -31,14 +31,23 @@ def context(*shape, seed=0, scale=1.0):
 
 
 @cache
+def program(config, name):
+    """Compiled once for all tests: one operation after the other takes several times as long."""
+    return jax.jit(getattr(config, name))
+
+
+def encode(config, state, one):
+    return program(config, "encode")(state, one)
+
+
+@cache
 def trained(kind, **settings):
     """Settings and a state whose features have left their start near zero."""
     config = method(kind, **settings)
     state = config.init(DIMS, jax.random.key(0))
-    update = jax.jit(config.update)
     for i in range(30):
         batch = TaskBatch(np.arange(5), context(5, 2, 20, seed=i), None, None)  # ty: ignore
-        state, _ = update(state, batch, None, jax.random.key(i))
+        state, _ = program(config, "update")(state, batch, None, jax.random.key(i))
     return config, state
 
 
@@ -60,13 +69,13 @@ def by_least_squares(config, state, one):
 def test_z_is_the_solution_of_regularised_least_squares(kind, noise):
     config, state = trained(kind, noise=noise, clip=100.0)
     one = context(3, 40, seed=9, scale=3.0)
-    z = config.encode(state, one)
+    z = encode(config, state, one)
     for i in range(3):
         expected = by_least_squares(config, state, Context(*(x[i] for x in one)))
         np.testing.assert_allclose(z[i], expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("size", [1, 2, 10, 20])
+@pytest.mark.parametrize("size", [1, 2, 20])
 def test_elimination_solves_as_scipy_does_and_so_do_its_gradients(size):
     rows = jax.random.normal(jax.random.key(size), (3, 2, 60, size))
     a = jnp.einsum("...mi,...mj->...ij", rows, rows) + jnp.eye(size)
@@ -75,12 +84,14 @@ def test_elimination_solves_as_scipy_does_and_so_do_its_gradients(size):
     def plain(a, b):
         return jnp.linalg.solve(a, b[..., None])[..., 0]
 
-    np.testing.assert_allclose(solve_positive(a, b), plain(a, b), rtol=1e-3, atol=1e-5)
-    ours, theirs = (
-        jax.grad(lambda a, b, f=f: jnp.sin(f(a, b)).sum(), argnums=(0, 1))(a, b)
-        for f in (solve_positive, plain)
-    )
-    for one, other in zip(ours, theirs, strict=True):
+    def found(solve):
+        """The solution, and the gradients of a function of it."""
+        gradients = jax.grad(lambda a, b: jnp.sin(solve(a, b)).sum(), argnums=(0, 1))
+        return jax.jit(lambda: (solve(a, b), *gradients(a, b)))()
+
+    (ours, *our_gradients), (theirs, *their_gradients) = map(found, (solve_positive, plain))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    for one, other in zip(our_gradients, their_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-5)
 
 
@@ -88,13 +99,13 @@ def test_elimination_solves_as_scipy_does_and_so_do_its_gradients(size):
 def test_the_loss_is_the_error_on_the_other_context(kind):
     config, state = trained(kind)
     batch = TaskBatch(np.arange(5), context(5, 2, 20, seed=99), None, None)  # ty: ignore
-    _, metrics = config.update(state, batch, None, jax.random.key(0))  # ty: ignore
+    _, metrics = program(config, "update")(state, batch, None, jax.random.key(0))
     seen = state.seen.with_rows(columns(batch.context))
     state = state._replace(seen=seen)
     targets = 4 if KINDS[kind] else 1
     rows = (np.asarray(columns(batch.context), float) - seen.mean) / np.sqrt(seen.variance)
     out = ref.mlp(state.features.net.net, rows[..., :-targets]).reshape(5, 2, 20, targets, 5)
-    z = np.asarray(config.encode(state, batch.context))[:, ::-1]  # each predicts the other
+    z = np.asarray(encode(config, state, batch.context))[:, ::-1]  # each predicts the other
     predicted = out[..., 4] + np.einsum("tchmz,tcz->tchm", np.tanh(out[..., :4]), z)
     error = np.square(rows[..., -targets:] - predicted).mean()
     np.testing.assert_allclose(metrics["prediction_error"], error, rtol=1e-3)
@@ -108,7 +119,7 @@ def test_odd_contexts_have_a_finite_bounded_code(kind):
     constant = context(1, 50)._replace(reward=np.full((1, 50), 7, np.float32))
     huge = Context(*(x * 1e6 for x in context(1, 50)))._replace(mask=np.ones((1, 50), np.float32))
     for odd in (one, again, constant, huge):
-        z = np.asarray(config.encode(state, odd))
+        z = np.asarray(encode(config, state, odd))
         assert np.isfinite(z).all()
         assert (np.abs(z) <= config.clip).all()
 
@@ -120,7 +131,7 @@ def test_nothing_known_is_the_prior_and_more_moves_z_away_from_it(kind):
     sizes = []
     for rows in (0, 1, 200):
         mask = (np.arange(200) < rows).astype(np.float32)[None]
-        sizes.append(float(np.linalg.norm(config.encode(state, known._replace(mask=mask)))))
+        sizes.append(float(np.linalg.norm(encode(config, state, known._replace(mask=mask)))))
     assert sizes[0] == 0
     assert sizes[0] < sizes[1]
 
@@ -134,4 +145,4 @@ def test_who_visited_what_says_nothing_if_the_outcome_is_as_expected():
         _, rest = state.features.net(rows)
         spread = np.sqrt(np.asarray(state.seen.variance))[-1]
         explained = one._replace(reward=one.reward - np.asarray(rest) * spread)
-        np.testing.assert_allclose(config.encode(state, explained), 0, atol=1e-4)
+        np.testing.assert_allclose(encode(config, state, explained), 0, atol=1e-4)

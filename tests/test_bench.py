@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ertrl.bench import behaviour, deployed, scaling, updates
+import adapt
+import scaling
+from ertrl.bench import behaviour, updates
 from ertrl.bench.updates import product_flops, update_speed
 from ertrl.config import replace_from_json
 from ertrl.profiles import collect_config, train_config
@@ -75,14 +77,14 @@ def test_the_parts_of_a_collection_add_up(monkeypatch):
 
 
 def test_the_benchmark_of_deployed_agents_says_what_it_measured():
-    result = deployed.adaptation_speed(("bayes-linear",), "laptop", "point-robot", seconds=0.1)
+    result = adapt.adaptation_speed(("bayes-linear",), "laptop", "point-robot", seconds=0.1)
     found = result["methods"]["bayes-linear"]
     assert list(found) == [
         *("numpy_act", "numpy_observe", "onnx_act", "onnx_encode_1", "onnx_encode_100")
     ]
     assert all(0 < size < 1e5 for size in found.values())
     assert result["least_squares"]["size"] == 20
-    assert "numpy observe" in deployed.describe(result)
+    assert "numpy observe" in adapt.describe(result)
 
 
 def test_a_step_of_least_squares_is_quick():
@@ -93,24 +95,35 @@ def test_a_step_of_least_squares_is_quick():
     assert max(calls) < 100
 
 
-def test_growth_is_measured_and_expected(monkeypatch):
-    short = {
-        name: axis._replace(values=values)
-        for (name, axis), values in zip(
-            scaling.AXES.items(),
-            [(4, 8), (400, 4000), (4, 16), (8, 64), (2, 4), (1, 2)],
-            strict=True,
-        )
-    }
-    monkeypatch.setattr(scaling, "AXES", short)
+class Free:
+    """In place of a program: nothing is compiled, and calls take no time."""
+
+    lower = compile = lambda self, *_: self
+
+    def __call__(self, *_):
+        return 0
+
+
+def grow(monkeypatch, **values):
+    """Measure along these axes, with these values."""
+    axes = {name: scaling.AXES[name]._replace(values=own) for name, own in values.items()}
+    monkeypatch.setattr(scaling, "AXES", axes)
+    monkeypatch.setattr(scaling, "say", lambda text: None)
     small = {"sampling": {"meta_batch": 4}}
     monkeypatch.setattr(
         scaling, "train_config", lambda *a: replace_from_json(train_config(*a), small)
     )
-    result = scaling.scaling(("focal",), "laptop", "point-robot", seconds=0.01)
+    return scaling.scaling(("focal",), "laptop", "point-robot", seconds=0.01)
+
+
+def test_growth_is_expected_from_counted_products(monkeypatch):
+    monkeypatch.setattr(scaling, "make_chunk", lambda *_, **__: Free())
+    monkeypatch.setattr(scaling, "program_memory", lambda compiled: 2**20)
+    sizes = {"tasks": (4, 8), "transitions": (400, 4000), "meta_batch": (4, 16)}
+    result = grow(monkeypatch, **sizes, context=(8, 64), latent=(2, 4), seeds=(1, 2))
     found = {(g["axis"], g["method"]): g for g in scaling.growth(result)}
     assert found.keys() == {
-        *((axis, "focal") for axis in short if axis != "transitions"),
+        *((axis, "focal") for axis in scaling.AXES if axis != "transitions"),
         ("tasks", None),
         ("transitions", None),
     }
@@ -121,6 +134,12 @@ def test_growth_is_measured_and_expected(monkeypatch):
     files = [p["files_mib"] for p in result["points"] if p["axis"] == "transitions"]
     assert files[1] == pytest.approx(10 * files[0], rel=0.1)
     assert scaling.growth_table(result).count("\n") == 2 + len(found)
+
+
+def test_growth_is_measured(monkeypatch):
+    points = grow(monkeypatch, seeds=(1, 2))["points"]
+    assert all(point["seconds"] > 0 for point in points)
+    assert points[0]["memory_mib"] < points[1]["memory_mib"]
 
 
 def test_the_power_of_growth():

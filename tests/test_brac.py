@@ -254,11 +254,12 @@ def test_warm_start_clones_while_the_critics_learn():
     assert step.state.updates == 1
     # alpha rests and everything else does as ever.
     assert step.state.alpha == ALPHA
-    usual = brac_setting()[1](state, batch.rl, batch.more_rl, z).state
+    usual_program = brac_setting()[1]
+    usual = usual_program(state, batch.rl, batch.more_rl, z).state
     assert noticed(usual, step.state) == {"actor", "alpha"}
     # Afterwards there is no difference at all.
     later = state._replace(updates=np.asarray(2))
-    usual = brac_setting()[1](later, batch.rl, batch.more_rl, z).state
+    usual = usual_program(later, batch.rl, batch.more_rl, z).state
     assert_trees_equal(usual, program(later, batch.rl, batch.more_rl, z).state)
 
 

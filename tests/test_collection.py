@@ -150,6 +150,10 @@ class TwoTasks:
     n_tasks, observation_dim, action_dim, varies = 2, 1, 1, "reward"
     parameters = np.array([[1.0], [10.0]])
 
+    @property
+    def relabels(self):
+        return self.varies == "reward"
+
     def reward(self, outcome, action, parameters):
         return (outcome * parameters)[..., 0]
 

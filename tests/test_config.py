@@ -28,6 +28,7 @@ from ertrl.errors import ConfigError
 from ertrl.evaluation.protocols import EvaluationConfig
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.profiles import _own_layers
 from ertrl.training.config import TrainConfig
 
 
@@ -347,3 +348,9 @@ def test_numbers_that_cannot_work_are_refused_before_training(method, learner, v
     config = TrainConfig(method=get_method(method)(), learner=get_learner(learner)())
     with pytest.raises(ConfigError, match=message):
         replace_from_json(config, values).validate()
+
+
+def test_a_family_may_be_like_one_that_is_like_another():
+    content = {"families": {"a": {"train": 1}, "b": {"like": "a", "collect": 2}}}
+    assert _own_layers(content, "new", "b") == [{}, {"train": 1}, {"collect": 2}, {}]
+    assert _own_layers(content, "b", "") == [{}, {"train": 1}, {"collect": 2}]

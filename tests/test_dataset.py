@@ -1,14 +1,16 @@
 """Datasets refuse what is wrong with them, and batches are what they claim to be."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ertrl import store
 from ertrl.data import Dataset, Sampler
-from ertrl.data.sampler import SamplingConfig
+from ertrl.data.sampler import SamplingConfig, cumulative_preference
 from ertrl.errors import ConfigError, CorruptFileError, DataError
+from ertrl.types import Transitions
 
 SAMPLING = SamplingConfig(meta_batch=4, batch_size=8, context_size=5, contexts_per_task=2)
 
@@ -147,6 +149,36 @@ def test_every_transition_is_drawn_equally_often(tiny_dataset):
     expected = len(drawn) / len(data.steps)
     assert abs(counts.mean() - expected) < 0.1 * expected
     assert counts.std() < 2 * np.sqrt(expected)
+
+
+def test_good_episodes_are_preferred_as_much_as_asked(tiny_dataset):
+    sampling = SamplingConfig(meta_batch=20, batch_size=400, context_size=400, prefer_good=3.0)
+    batch = Sampler(tiny_dataset, sampling, extra_batches=1, seed=0).batches(0, 50)
+    plain = replace(sampling, prefer_good=0.0)
+    same = Sampler(tiny_dataset, plain, extra_batches=1, seed=0).batches(0, 50)
+    for a, b in zip(batch.context, same.context, strict=True):
+        assert np.array_equal(a, b), "contexts are drawn as before"
+
+    data = tiny_dataset.task(4)
+    relative = (data.returns - data.returns.min()) / np.ptp(data.returns)
+    wanted = np.exp(3 * relative) / np.exp(3 * relative).sum()
+    # A step is known by its action and reward: find the episode that each drawn one is from.
+    logged = {
+        (reward, *action): episode
+        for episode in range(data.episodes)
+        for reward, action in zip(data.rewards[episode], data.actions[episode], strict=True)
+    }
+    for rows in (batch.rl, Transitions(*(x[:, 0] for x in batch.more_rl))):
+        drawn = rows.reward[batch.task == 4].ravel(), rows.action[batch.task == 4].reshape(-1, 2)
+        episodes = [logged[reward, *action] for reward, action in zip(*drawn, strict=True)]
+        counts = np.bincount(episodes, minlength=data.episodes)
+        expected = wanted * counts.sum()
+        assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 1).all()
+
+
+def test_where_all_episodes_are_alike_none_is_preferred():
+    share = cumulative_preference(np.full(3, -2.0), np.array([1, 2, 1]), 5.0)
+    np.testing.assert_allclose(share, [0.25, 0.5, 0.75, 1.0])
 
 
 def test_too_large_a_meta_batch_is_refused(tiny_dataset):

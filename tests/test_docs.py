@@ -13,7 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import beside_paper
+import brac
 import ertrl
+import overview
 from conftest import tiny_config
 from ertrl import losses, store
 from ertrl.collection.config import CollectConfig
@@ -25,6 +28,7 @@ from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.plugins import _registered
 from ertrl.profiles import collect_config, train_config
+from ertrl.reporting.measure.statistics import welch
 from ertrl.reporting.read.paper import paper_results
 from ertrl.training import Run
 from ertrl.training.config import TrainConfig
@@ -113,17 +117,9 @@ def test_the_examples_in_python_run(tmp_path, monkeypatch, tiny_dataset, capsys)
         runpy.run_path(str(ROOT / "examples" / "adapt.py"))
     # The real functions at the size of a test.
     monkeypatch.setattr(ertrl, "collect", lambda family: tiny_dataset, raising=False)
-    train = ertrl.api.train
 
-    def small(method, data, **options):
-        values = {
-            "updates": 20,
-            "updates_per_call": 10,
-            "evaluate_every": 20,
-            "checkpoint_every": 20,
-            "evaluation": {"episodes": 3, "prior_episodes": 1},
-        }
-        return train(method, data, settings=values, progress="none")
+    def small(method, data):
+        return ertrl.api.start(tiny_config(method), data, progress="none")
 
     monkeypatch.setattr(ertrl, "train", small, raising=False)
     exec(compile(block, "README.md", "exec"), {})
@@ -200,14 +196,25 @@ def test_the_page_on_own_environments_runs():
 
 
 def test_returns_from_own_logs_are_those_of_the_results():
-    """An adapted agent beats one that is blind to the task."""
+    """An adapted agent beats whoever logged the data, and one that is blind to the task."""
     stored = store.read_json(ROOT / "results" / "own-logs" / "pendulum.json")
     page = (ROOT / "docs" / "own-logs.md").read_text()
     for group, title in (("train", "training tasks"), ("test-id", "held-out tasks")):
-        mean = stored["summary"][group]
-        assert mean["focal"] > mean["blind"]
-        cells = [f"{mean[kind]:.0f}" for kind in ("behaviour", "blind", "focal")]
+        found = stored["summary"][group]
+        for returns in stored["seeds"].values():
+            tasks = [task for task in returns.values() if task["group"] == group]
+            logged, blind, adapted = (
+                sum(task[kind] for task in tasks) for kind in ("logged", "blind", "adapted")
+            )
+            assert adapted > max(logged, blind), "in each seed"
+        cells = [f"{found[kind]['mean']:.0f}" for kind in ("logged", "steady", "blind", "adapted")]
         assert f"| {title} | {' | '.join(cells)} |" in page
+        for other in ("logged", "steady", "blind"):
+            gain = found[f"adapted - {other}"]
+            assert f"{gain['mean']:.0f} [{gain['low']:.0f}, {gain['high']:.0f}]" in page
+    took = store.read_json(ROOT / "results" / "own-logs" / "page.json")["processor_minutes"]
+    assert f"take {took:.1f} minutes of one core" in page
+    assert took < 10
 
 
 def prose(page: Path) -> str:
@@ -305,14 +312,15 @@ def mean_over_seeds(variant: dict, group: str, protocol: str) -> float:
 
 def rows_of_cheetah_vel() -> dict[str, dict[tuple[str, str], str]]:
     """Label of a row -> (group, protocol) -> normalised return as printed."""
-    results = json.loads((ROOT / "results" / "cheetah-vel" / "results.json").read_text())
-    facts = results["families"]["cheetah-vel"]
+    file = ROOT / "results" / "laptop" / "cheetah-vel" / "results.json"
+    facts = json.loads(file.read_text())["families"]["cheetah-vel"]
+    assert all(len(variant["runs"]) == 3 for variant in facts["variants"])
     cells = list(product(GROUPS, PAPER_PROTOCOLS))
     rows = {
         variant["label"]: {cell: f"{mean_over_seeds(variant, *cell):.1f}" for cell in cells}
         for variant in facts["variants"]
-        if variant["label"] in METHODS
     }
+    assert rows.keys() == {"Bayes-linear", *METHODS}
     ends = {kind: np.array(facts["references"][kind]) for kind in ("zero", "random", "expert")}
     idle = 100 * (ends["zero"] - ends["random"]) / (ends["expert"] - ends["random"])
     places = {g: [facts["tasks"].index(t) for t in facts["groups"][g]] for g in GROUPS}
@@ -325,8 +333,8 @@ def test_the_tables_of_cheetah_vel_are_those_of_the_results():
     page = (ROOT / "docs" / "results.md").read_text()
     paper = paper_results()["normalised"]
     rows = rows_of_cheetah_vel()
-    logged = [float(rows[label]["test-id", "offline"]) for label in METHODS]
-    assert f"all five methods reach {min(logged):.0f} to {max(logged):.0f} of 100" in readme
+    logged = [float(rows[label]["test-id", "offline"]) for label in ("Bayes-linear", *METHODS)]
+    assert f"all six methods reach {min(logged):.0f} to {max(logged):.0f} of 100" in readme
     for label, row in rows.items():
         new = [row[cell] for cell in product(("test-id", "test-ood"), PAPER_PROTOCOLS)]
         assert f"| {label} | {' | '.join(new)} |" in readme
@@ -338,6 +346,55 @@ def test_the_tables_of_cheetah_vel_are_those_of_the_results():
                 ours += f" ({printed:.1f})"
             cells.append(ours)
         assert f"| {label} | {' | '.join(cells)} |" in page
+
+
+def test_findings_are_those_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    file = ROOT / "results" / "laptop" / "cheetah-vel" / "results.json"
+    variants = json.loads(file.read_text())["families"]["cheetah-vel"]["variants"]
+    runs = {variant["label"]: variant["runs"] for variant in variants}
+
+    def seeds(label: str, group: str, protocol: str) -> list[float]:
+        return [run["protocols"][protocol]["normalised"]["mean"][group] for run in runs[label]]
+
+    def told(label: str, group: str, protocol: str) -> str:
+        first, second, third = (f"{value:.0f}" for value in seeds(label, group, protocol))
+        return f"{first}, {second} and {third} with"
+
+    def mean(label: str, protocol: str) -> float:
+        return float(np.mean(seeds(label, "test-id", protocol)))
+
+    others = [label for label in runs if label != "Bayes-linear"]
+    ours = {protocol: mean("Bayes-linear", protocol) for protocol in PAPER_PROTOCOLS}
+    assert f"{ours['online']:.1f} after {ours['offline']:.1f} on held-out tasks" in page
+    lost = [mean(label, "offline") - mean(label, "online") for label in others]
+    assert f"The others lose {min(lost):.0f} to {max(lost):.0f} points" in page
+    explored = [mean(label, "non-prior") for label in runs]
+    assert f"all methods reach {min(explored):.0f} to {max(explored):.0f}" in page
+    for protocol in ("online", "offline"):
+        assert told("Bayes-linear", "test-ood", protocol) in page
+    online = seeds("Bayes-linear", "test-id", "online")
+    assert all(welch(online, seeds(label, "test-id", "online")).p < 0.02 for label in others)
+    assert "<u>" not in (file.parent / "summary.md").read_text(), "none is better than every other"
+    robot = (ROOT / "results" / "laptop" / "point-robot" / "results.json").read_text()
+    variants = json.loads(robot)["families"]["point-robot"]["variants"]
+    runs = {variant["label"]: variant["runs"] for variant in variants}
+    for protocol, words in (("online", ", the best of the others"), ("offline", " against")):
+        means = {label: np.mean(seeds(label, "test-ood", protocol)) for label in runs}
+        best = means.pop("Bayes-linear")
+        assert f"{best:.1f}{words} {max(means.values()):.1f}" in page
+    for group, protocol in product(("train", "test-id", "test-ood"), PAPER_PROTOCOLS):
+        means = {label: np.mean(seeds(label, group, protocol)) for label in runs}
+        assert max(means, key=means.get) == "Bayes-linear"
+        ours = seeds("Bayes-linear", "test-ood", protocol)
+        others = [label for label in runs if label != "Bayes-linear"]
+        assert all(welch(ours, seeds(label, "test-ood", protocol)).p < 0.02 for label in others)
+    lines = (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines()
+    tried = [json.loads(line) for line in lines]
+    for family, *returns in (("walker-mass", 477, 589, 521), ("ant-dir", 269, 455, 266)):
+        found = {line["offline_return"] for line in tried if line["family"] == family}
+        assert found.issuperset(returns)
+        assert all(f" {value}" in page for value in returns)
 
 
 def test_returns_on_point_robot_are_those_of_the_results():
@@ -362,8 +419,8 @@ def test_speeds_are_those_of_the_results():
         return json.loads((ROOT / "results" / "bench" / name).read_text())
 
     page = (ROOT / "docs" / "results.md").read_text()
-    updates = stored("train-laptop.json")["methods"].values()
-    minutes = [5000 / m["updates_per_second"] / 60 for m in updates]
+    kept = (ROOT / "results" / "laptop" / "cheetah-vel").glob("cheetah-vel-*.json")
+    minutes = [json.loads(file.read_text())["seconds"] / 60 for file in kept]
     for text in (page, (ROOT / "README.md").read_text()):
         assert f"{min(minutes):.1f} to {max(minutes):.1f} minutes" in text
     peak = {name: m["fraction_of_peak"] for name, m in stored("train.json")["methods"].items()}
@@ -402,8 +459,12 @@ def test_what_a_collection_takes_is_what_was_measured():
     text = (ROOT / "docs" / "collection.md").read_text()
     table = (ROOT / "results" / "collect" / "summary.md").read_text()
     assert table in text
-    minutes = re.search(r"\| cheetah-vel \| ([\d.]+) \|", table)[1]
-    assert f"[{minutes} minutes]" in (ROOT / "README.md").read_text()
+    (kept,) = (ROOT / "results" / "laptop" / "cheetah-vel").glob("data-*.json")
+    data = store.read_json(kept)
+    readme = (ROOT / "README.md").read_text()
+    assert f"its data {data['seconds'] / 60:.1f} minutes" in readme
+    expert = np.mean([data["references"]["expert"][t] for t in data["groups"]["test-id"]])
+    assert f"(a return of {expert:.0f})" in readme
 
 
 @pytest.mark.parametrize(
@@ -415,12 +476,9 @@ def test_collections_were_measured_with_the_profile_that_is_shipped(file):
     assert replace_from_json(CollectConfig(), found) == collect_config("laptop", file.stem)
 
 
-def test_cells_that_reach_the_papers_are_counted_from_the_results(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import beside_paper  # ty: ignore[unresolved-import]
-
+def test_cells_that_reach_the_papers_are_counted_from_the_results():
     file = ROOT / "results" / "benefit" / "results.json"
-    found = beside_paper.main([file])
+    found = beside_paper.main(beside_paper.FILES)
     text = (ROOT / "docs" / "results.md").read_text()
     assert f"in {found['met']} of {found['cells']} cells" in text
     assert found["met"] + len(found["missed"]) == found["cells"] == 8 * 2 * 3
@@ -439,10 +497,17 @@ def test_cells_that_reach_the_papers_are_counted_from_the_results(monkeypatch):
     assert cell["return"] == pytest.approx(best)
 
 
-def test_rows_of_brac_are_trained_again_with_the_settings_they_had(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import brac  # ty: ignore[unresolved-import]
+def test_the_table_of_methods_is_that_of_the_results():
+    assert overview.table() in (ROOT / "docs" / "methods.md").read_text(), "make results-overview"
+    assert overview.costs()["focal"] == 1
+    # Six cells per family, each with one best method.
+    family = json.loads((ROOT / "results" / "point-robot" / "results.json").read_text())
+    found = overview.best(family["families"]["point-robot"])
+    assert sum(map(len, found.values())) == 6
+    assert set(found) >= set(METHODS.values())
 
+
+def test_rows_of_brac_are_trained_again_with_the_settings_they_had():
     stored = json.loads((ROOT / "results" / "brac" / "results.json").read_text())["rows"]
     assert stored.keys() == brac.ROWS.keys()
     for name, row in brac.ROWS.items():

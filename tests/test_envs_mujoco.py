@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from ertrl.bench.simulation import TWINS, simulation_speed
+from env import TWINS, simulation_speed
 from ertrl.envs import FamilyEnv, FamilyVectorEnv, make_family, rollout
 from ertrl.envs.physics import load_model
 

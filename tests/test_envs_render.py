@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ertrl
-from ertrl.bench.simulation import TWINS
+from env import TWINS
 from ertrl.envs import make_family
 from ertrl.envs.render import (
     STRIP,

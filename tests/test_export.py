@@ -11,7 +11,12 @@ from ertrl import api, runtime, store
 from ertrl.cli import main
 from ertrl.deploy import export as module
 from ertrl.errors import CorruptFileError, DataError, ErtrlError
-from ertrl.runtime.files import DESCRIPTION, WEIGHTS
+from ertrl.runtime import ActionRange
+from ertrl.runtime.agent import Agent
+from ertrl.runtime.files import DESCRIPTION, WEIGHTS, arrays_of, describe
+from ertrl.runtime.inference import LeastSquares
+from ertrl.runtime.layers import MLP
+from fault.inject import injecting
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +78,20 @@ def test_the_command_exports(tiny_run, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["method"] == "er-trl"
 
 
+def test_what_a_killed_export_left_is_swept(tiny_run, tmp_path):
+    left = tmp_path / "left"
+
+    def kill(number, kind):
+        if kind == "os.rename" and not left.exists() and any(tmp_path.glob(".agent.*/agent.json")):
+            shutil.copytree(tmp_path, left)
+
+    with injecting(tmp_path, kill):
+        api.export(tiny_run, tmp_path / "agent")
+    assert any(left.glob(".agent.*/agent.safetensors"))
+    api.export(tiny_run, left / "agent")
+    assert [path.name for path in left.iterdir()] == ["agent"]
+
+
 def test_an_agent_that_is_not_the_same_is_not_written(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "TOLERANCE", 0.0)
     with pytest.raises(DataError, match=r"is not the one in JAX: .* nothing was written"):
@@ -86,6 +105,13 @@ def test_a_changed_byte_is_noticed(copied, name):
     data[len(data) // 2] ^= 1
     (copied / name).write_bytes(data)
     with pytest.raises(CorruptFileError, match=rf"{name} is damaged"):
+        runtime.load(copied)
+
+
+def test_a_byte_that_says_nothing_is_noticed_as_well(copied):
+    with open(copied / DESCRIPTION, "a") as file:
+        file.write("\n")
+    with pytest.raises(CorruptFileError, match=rf"{DESCRIPTION} is damaged"):
         runtime.load(copied)
 
 
@@ -111,6 +137,7 @@ HOSTILE = {
     "without inference": lambda a: a.pop("inference"),
     "with a list for a name": lambda a: a.update(inference=[]),
     "with files elsewhere": lambda a: a.update(files=[]),
+    "with a number for a checksum": lambda a: a["files"].update({DESCRIPTION: 3}),
 }
 
 
@@ -119,6 +146,31 @@ def test_a_sealed_description_that_makes_no_sense_is_refused(copied, what):
     reseal(copied, HOSTILE[what])
     with pytest.raises(CorruptFileError, match="agent"):
         runtime.load(copied)
+
+
+@pytest.mark.parametrize(
+    "change", [{"targets": 0}, {"noise": 1e-300}, {"noise": 10**400}, {"clip": -1.0}, {"scale": 0}]
+)
+def test_least_squares_that_cannot_be_solved_are_refused(tmp_path, change):
+    def ones(*shape):
+        return np.ones(shape, np.float32)
+
+    inference = LeastSquares(MLP((ones(5, 3),), (ones(3),)), 1, ones(6), ones(6), 0.5, 3.0)
+    agent = Agent(2, 1, inference, MLP((ones(4, 1),), (ones(1),)), ActionRange(-ones(1), ones(1)))
+    arrays, about = arrays_of(agent), describe(agent)
+
+    def write():
+        blob = store.arrays_to_bytes(arrays)
+        (tmp_path / WEIGHTS).write_bytes(blob)
+        store.write_json(tmp_path / DESCRIPTION, {**about, "files": {WEIGHTS: store.sha256(blob)}})
+
+    write()
+    assert runtime.load(tmp_path).inference.latent_dim == 2
+    arrays["columns.scale"] *= np.float32(change.get("scale", 1))
+    about["inference"].update(change)
+    write()
+    with pytest.raises(CorruptFileError, match="agent"):
+        runtime.load(tmp_path)
 
 
 def header(entry, numbers=b""):

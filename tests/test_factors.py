@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ertrl.reporting.measure.factors import effects
+from factors import effects
 
 NAMES = ("a", "b", "c")
 

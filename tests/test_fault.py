@@ -1,5 +1,7 @@
 """A few of each attack of `make fault`, and every failure that was once found by one."""
 
+import errno
+import io
 import os
 import re
 import shutil
@@ -9,20 +11,32 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
 
 from conftest import tiny_config
-from ertrl import api, store
+from ertrl import api, progress, runtime, store
 from ertrl.cli import main
 from ertrl.config import replace_from_json
-from ertrl.data import Dataset, layout
+from ertrl.data import Dataset, import_logs, layout
 from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError, RunError
+from ertrl.launch.estimates import Notes
+from ertrl.launch.place import Record
 from ertrl.launch.watch import look
-from ertrl.training import Run
+from ertrl.reporting import compose
+from ertrl.reporting.draw import Picture
+from ertrl.reporting.write.sections import _provenance
+from ertrl.runtime import files
+from ertrl.training import Run, records
 from ertrl.training import shapes as training_shapes
 from ertrl.training.records import settle
+from ertrl.training.replay import first_operation
 from fake_runs import enrich, fake_run
 from fault import crashes, damage, figures, hostile, small, trouble, words
 
@@ -33,10 +47,10 @@ PYTHON = {k: v for k, v in os.environ.items() if k != "NPROC"}
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A dataset, a run on it, and its probes."""
+    """A dataset, a run on it, its probes and its agent."""
     folder = tmp_path_factory.mktemp("world")
     with small.small_world():
-        for stage in (small.do_collect, small.do_train, small.do_probe):
+        for stage in (small.do_collect, small.do_train, small.do_probe, small.do_export):
             stage(folder)
     return folder
 
@@ -46,27 +60,41 @@ def copied(world, tmp_path):
     return shutil.copytree(world, tmp_path / "world")
 
 
+@pytest.fixture
+def sketched(monkeypatch):
+    """Reports with blank figures, for tests of how they are written."""
+    monkeypatch.setattr(compose, "read_material", hostile.no_material)
+    kinds = ("curves", "shift", "profiles", "tasks", "adaptation", "probes")
+    blank = {kind: Picture(f"blank-{kind}", Figure((1, 1))) for kind in kinds}
+    monkeypatch.setattr(compose, "draw_family", lambda *_: blank)
+
+
 # --- the attacks of `make fault`, reduced ---
 
 
-def test_crashes_lose_nothing_and_leave_nothing(tmp_path):
-    figures = crashes.crash_everywhere(
+@pytest.mark.usefixtures("sketched")
+def test_a_kill_loses_nothing_and_leaves_nothing(tmp_path):
+    figures = crashes.kill_everywhere(
         tmp_path, lambda total: (total // 3, total - 4) if total > 20 else (total // 2,)
     )
     assert sum(stage["killed"] for stage in figures.values()) == 7
+
+
+@pytest.mark.usefixtures("sketched")
+def test_disks_that_refuse_lose_nothing(tmp_path):
     assert sum(trouble.refuse(tmp_path, every=150).values()) > 8
 
 
 def test_every_mutation_is_named(world, tmp_path):
     run = small.run_of(world).path
-    for folder, count in ((world / "data", 30), (run, 36)):
+    for folder, count in ((world / "data", 30), (run, 36), (world / "agent", 12)):
         named = damage.attack(folder, tmp_path, count)
         assert sum(named.values()) == count
         assert named.keys() == set(damage.KINDS)
 
 
 def test_no_hostile_file_breaks_a_command(world, tmp_path):
-    assert hostile.attack(world, tmp_path, 25, seed=11)["tracebacks"] == 0
+    assert hostile.attack(world, tmp_path, 20, seed=11)["tracebacks"] == 0
 
 
 def test_no_word_breaks_the_command_line(world, tmp_path):
@@ -78,6 +106,36 @@ def test_a_divergence_is_kept_repeated_and_named(world, tmp_path, capsys):
     with small.small_world():
         assert main(["replay", str(small.run_of(world).path)]) == 1
     assert "has no divergence yet; no update of it failed" in capsys.readouterr().err
+
+
+def test_the_first_operation_is_found_in_the_branch_that_was_taken():
+    def program(x):
+        ways = (lambda v: jnp.sqrt(-v) + 1, lambda v: jnp.log(-v) * 2)
+        return jax.lax.cond(x > 0, ways[1], ways[0], x)
+
+    found = first_operation(program, jnp.float32(3))
+    assert found["message"] == "log of float32[] makes NaN"
+    assert first_operation(program, jnp.float32(-3)) is None
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_first_operation_is_found_inside_of_a_loop(reverse):
+    def program(x, steps):
+        total, logs = jax.lax.scan(
+            lambda left, by: (left - by, jnp.log(left)), x, steps, reverse=reverse
+        )
+        return total + logs.sum()
+
+    found = first_operation(program, jnp.float32(3), jnp.full(3, 2.0))
+    assert found["message"] == "log of float32[] makes NaN"
+    assert first_operation(program, jnp.float32(9), jnp.full(3, 2.0)) is None
+
+
+def test_a_constant_that_is_no_number_is_not_blamed():
+    def program(x):
+        return jnp.where(x > 0, x, jnp.full(2, jnp.nan)).sum()
+
+    assert first_operation(program, jnp.float32(1)) is None
 
 
 # --- what a file says is not believed ---
@@ -111,6 +169,8 @@ def test_an_impossible_manifest(copied, change, said):
         ("evaluations", lambda c: c.pop("protocols"), "missing required field `protocols`"),
         ("checkpoints", lambda c: c.pop("weights_sha256"), "missing required field `weights_sha"),
         ("evaluations", lambda c: c["references"]["expert"].append(1.0), "references.expert"),
+        ("probes", lambda c: c["settings"].pop("transitions"), "missing required field `trans"),
+        ("evaluations", lambda c: c.update(kind="ertrl-run", format=2), "kind is 'ertrl-run'"),
     ],
 )
 def test_an_impossible_record(copied, folder, change, said):
@@ -140,11 +200,36 @@ def test_numbers_beyond_measure_are_refused_before_the_report(tmp_path):
 
 
 def test_names_are_no_formulas(tmp_path):
-    from ertrl.reporting import report
+    run = enrich(fake_run(tmp_path, family=r"$\frac$ <b>", name="run"))
+    assert r"$\frac$ &lt;b&gt;" in compose.render(compose.compose([run]))
 
-    family = r"$\frac$ <b>"
-    runs = [enrich(fake_run(tmp_path, m, family=family, name=m)) for m in ("er-trl", "focal")]
-    assert report(runs, tmp_path / "report").exists()
+
+def test_runs_from_before_threads_were_noted_down_have_one():
+    origin = {"commit": "c", "versions": {}, "machine": {}}
+    run = SimpleNamespace(name="old", spec={"provenance": origin, "dataset": "d"})
+    results = SimpleNamespace(members=[("family", SimpleNamespace(run=run))])
+    ((told, runs),) = _provenance(SimpleNamespace(results=results))["origins"]
+    assert (told["threads"], runs) == (1, ["old"])
+
+
+def test_names_are_no_markup(tmp_path, monkeypatch, capsys):
+    draw = np.random.default_rng(0)
+    logs = {
+        "task": np.repeat(["[/]", "[red]", "x"], 8),
+        "episode": np.arange(24) // 4,
+        "observation": draw.normal(size=(24, 2)),
+        "action": draw.uniform(-1, 1, (24, 1)),
+        "reward": draw.normal(size=24),
+        "[/parameter]": np.repeat([1.0, 2.0, 3.0], 8),
+    }
+    data = import_logs(logs, tmp_path / "[data]", parameters=["[/parameter]"], progress="none")
+    assert main(["data", "info", str(data.path)]) == 0
+    assert "[/parameter]" in capsys.readouterr().out
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    monkeypatch.setattr(progress, "Console", lambda stderr: terminal)
+    with progress.Meter("import [/]", 10) as meter:
+        meter.update(10, "[/note]")
+    assert "[/note]" in terminal.file.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -329,8 +414,6 @@ def test_processes_that_share_a_machine_have_one_thread_each():
 
 
 def test_programs_are_compiled_once_and_nothing_piles_up(world, tmp_path, caplog):
-    import jax
-
     from ertrl.training import loop
 
     counts, advance = [], loop._Trainee.advance
@@ -368,6 +451,32 @@ def test_every_format_that_was_ever_written_is_read(fixture, tmp_path):
     assert api.resume(run, data=place / "data", progress="none").checkpoints.newest() == 40
 
 
+@pytest.mark.parametrize("fixture", FIXTURES[1:], ids=lambda p: p.name)
+def test_logs_and_agents_of_every_format_are_read(fixture, tmp_path):
+    """They are kept since format 2."""
+    place = shutil.copytree(fixture, tmp_path / "fixture")
+    logs = Dataset(place / "logs")
+    assert (logs.has_simulator, logs.dims.action, len(logs.tasks)) == (False, 1, 3)
+    assert api.verify(place / "agent")["files"] == 2
+    dataset, adapted = Dataset(place / "data"), runtime.load(place / "agent").begin()
+    seen = dataset.task(22).transitions(np.arange(10))
+    for step in zip(*seen[:4], strict=True):
+        adapted.observe(*step)
+    known = api.load_agent(place / "run").adapt(seen)
+    np.testing.assert_allclose(adapted.z, known.z, atol=1e-5)
+
+
+def test_what_is_written_today_has_a_fixture():
+    """To change a format, raise its number and keep a fixture of it."""
+    newest = FIXTURES[-1]
+    for file, format in (
+        ("run/config.json", records.FORMAT),
+        ("data/manifest.json", layout.FORMAT),
+        ("agent/agent.json", files.FORMAT),
+    ):
+        assert store.read_json(newest / file)["format"] == format
+
+
 @pytest.mark.parametrize(
     ("file", "kind"), [("data/manifest.json", Dataset), ("run/config.json", Run)]
 )
@@ -397,6 +506,18 @@ def test_control_c_in_the_first_second_shows_no_traceback(tmp_path):
         assert process.returncode != 0
 
 
+def test_a_name_that_is_no_text_is_printed(tmp_path):
+    file = os.fsencode(shutil.copytree(FIXTURES[-1] / "agent", tmp_path / "agent")) + b"\xff"
+    os.rename(tmp_path / "agent", file)
+    done = subprocess.run(
+        [sys.executable, "-m", "ertrl", "verify", file],
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"agent\\udcff: agent, 2 files are whole" in done.stdout
+
+
 def test_a_dataset_never_appears_without_its_card(tmp_path, monkeypatch):
     """Whatever kills a collection, it does so before the dataset has its name."""
     seen = []
@@ -411,6 +532,23 @@ def test_a_dataset_never_appears_without_its_card(tmp_path, monkeypatch):
     with small.small_world():
         small.do_collect(tmp_path)
     assert seen == [["README.md", "learning-curve.png", "manifest.json"]]
+
+
+def test_a_card_whose_picture_could_not_be_written_is_made_again(tmp_path, monkeypatch):
+    real = store.write_bytes
+
+    def full(path, content):
+        if path.name == "learning-curve.png":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path, content)
+
+    with small.small_world():
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "write_bytes", full)
+            with pytest.warns(UserWarning, match="could not be written.*the data is whole"):
+                small.do_collect(tmp_path)
+        small.do_collect(tmp_path)
+    assert {"README.md", "learning-curve.png"} <= {p.name for p in (tmp_path / "data").iterdir()}
 
 
 def test_the_figures_of_the_documentation_are_those_of_the_results():
@@ -432,5 +570,5 @@ def test_the_documentation_names_what_is_declared():
         assert f"{name}.npy" in page
     shapes = (ROOT / "docs" / "reliability.md").read_text()
     declared = [layout.Manifest, *training_shapes.RECORDS.values(), training_shapes.RunSpec]
-    for shape in (*declared, training_shapes.Contents, training_shapes.MetricsLine):
+    for shape in (*declared, training_shapes.Contents, training_shapes.MetricsLine, Record, Notes):
         assert f"| `{shape.__name__}` |" in shapes

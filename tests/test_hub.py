@@ -136,9 +136,9 @@ def test_nothing_is_overwritten(pushed, dataset):
 
 def test_without_the_extra_the_message_says_how_to_get_it(dataset, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[hub\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[hub\]'"):
         push(dataset, "someone/point-robot")
-    with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[hub\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[hub\]'"):
         pull("someone/point-robot", tmp_path / "back")
 
 

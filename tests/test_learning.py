@@ -31,6 +31,9 @@ def data(tmp_path_factory):
         ("unicorn", 50, -100),
         # Nothing in OfflinePEARL counters the shift of context, and on this family it shows.
         ("offline-pearl", 0, -100),
+        ("dora", 30, -100),
+        ("spc", 30, -100),
+        ("gentle", 10, -100),
         # What it infers from its own episodes holds for goals far away, too.
         ("bayes-linear", 60, 30),
     ],

@@ -192,6 +192,68 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
     assert str(caught.value).count("\n  - ") == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"reward": 3.0}, "reward 1"),
+        ({"episode": np.ones((60, 2))}, "episode must have 1 value per row, not 2"),
+        ({"reward": np.ones((60, 0))}, "reward must have 1 value per row, not 0"),
+        ({"observation": np.ones((60, 0))}, "observation must have 1 value per row, not 0"),
+        ({"next_observation": np.ones((60, 3))}, "next_observation must have 2 values per row"),
+    ],
+)
+def test_columns_of_a_wrong_width_are_told(change, told, tmp_path):
+    with pytest.raises(DataError, match=told):
+        imported(tmp_path, {**logs(), **change})
+
+
+@pytest.mark.parametrize("limit", [np.nan, -np.inf, -1e300])
+def test_action_limits_that_are_no_numbers_are_told(limit, tmp_path):
+    with pytest.raises(ConfigError, match="actions must lie within"):
+        imported(tmp_path, action_low=limit)
+    assert not list(tmp_path.iterdir())
+
+
+def test_broken_files_are_told(tmp_path):
+    whole, file = tmp_path / "whole.npz", tmp_path / "logs.npz"
+    np.savez(whole, **logs())
+    data = whole.read_bytes()
+    for broken in (b"", data[:-200], data[:200] + b"!" + data[201:], b"\x93NUMPY" + data):
+        file.write_bytes(broken)
+        with pytest.raises(DataError, match=r"logs\.npz cannot be read as npz"):
+            import_logs(file, tmp_path / "own")
+    with open(file, "wb") as out:
+        np.save(out, np.ones(3))
+    with pytest.raises(DataError, match="a single array that has no name"):
+        import_logs(file, tmp_path / "own")
+
+
+def test_files_of_a_folder_that_do_not_fit_are_told(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    np.savez(folder / "a.npz", **logs())
+    np.savez(folder / "b.npz", **{**logs(), "observation": np.ones((60, 3))})
+    with pytest.raises(DataError, match=r"'observation' of .*b\.npz holds \(3,\) per row"):
+        import_logs(folder, tmp_path / "own")
+
+
+def test_a_column_that_is_not_there_or_has_two_roles_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"unknown column 'rewart'. Did you mean 'reward'"):
+        import_logs(logs(), tmp_path / "d", columns={"reward": "rewart"}, progress="none")
+    with pytest.raises(DataError, match="reward cannot be reward and policy"):
+        import_logs(logs(), tmp_path / "d", columns={"policy": "reward"}, progress="none")
+
+
+def test_a_task_in_other_units_is_suspected(tmp_path):
+    given = logs()
+    first = given["task"] == given["task"][0]
+    given["action"] = np.where(first[:, None], 1000, 1) * given["action"]
+    data = import_logs(given, tmp_path / "d", progress="none")
+    notes = " ".join(data.manifest["imported"]["notes"])
+    assert "by the logs; if more is possible, give --action-low" in notes
+    assert "are they in the same units?" in notes
+
+
 def test_missing_columns_and_limits_are_named(tmp_path):
     given = logs()
     with pytest.raises(DataError, match=r"none for reward\..*--columns"):
@@ -280,8 +342,8 @@ def test_the_example_runs(tmp_path, monkeypatch):
 def test_settings_follow_from_the_data(tmp_path):
     size = DataSize(9, 5000, 45_000, 200, 4)
     chosen = settings_for(size)
-    assert chosen["sampling"] == {"meta_batch": 9, "batch_size": 113, "context_size": 64}
-    assert chosen["learner"]["discount"] == 0.99
+    assert chosen["sampling"] == {"meta_batch": 9, "batch_size": 56, "context_size": 64}
+    assert chosen["learner"]["discount"] == 0.97
     assert chosen["updates"] == 5000
     few = settings_for(DataSize(3, 20, 60, 10, 60))
     assert few["sampling"]["meta_batch"] == 3

@@ -333,9 +333,9 @@ def test_names_and_groups_are_checked(tmp_path):
 
 def test_without_the_extra_the_message_says_how_to_get_it(dataset, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[minari\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[minari\]'"):
         export_minari(dataset, "pr")
-    with pytest.raises(MissingExtra, match=r"pip install 'ertrl\[minari\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[minari\]'"):
         import_minari(["pr"], tmp_path / "out")
 
 

@@ -13,7 +13,7 @@ from ertrl.config import replace_from_json
 from ertrl.data.scaling import Scaling
 from ertrl.evaluation import summarise
 from ertrl.evaluation.on_logs import _Rows as Rows
-from ertrl.evaluation.on_logs import _value, evaluate_on_logs
+from ertrl.evaluation.on_logs import _value, measure_on_logs
 from ertrl.evaluation.probes import ProbeSettings, leak
 
 TASKS, EPISODES, STEPS, DISCOUNT = 6, 12, 15, 0.8
@@ -76,11 +76,11 @@ def test_values_are_those_of_the_policy(dataset, run, action, truth):
 
 
 def test_a_z_that_knows_the_task_explains_what_a_model_without_it_cannot(dataset, run):
-    result = evaluate_on_logs(Constant(run.config, 0.0), dataset, step=1, run="none")
+    found = measure_on_logs(Constant(run.config, 0.0), dataset)["prediction"]
     for group in dataset.groups:
-        with_z, without = result["logs"]["prediction"]["next state"][group]
+        with_z, without = found["next state"][group]
         assert with_z < 0.02 < 0.05 < without
-        assert result["logs"]["prediction"]["reward"][group][0] < 0.02, "rewards need no z"
+        assert found["reward"][group][0] < 0.02, "rewards need no z"
 
 
 def test_training_says_how_good_it_is(run, capsys):

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
+from gymnasium.wrappers import TimeLimit
 
 import ertrl
 from conftest import TINY_TRAIN, options_of
@@ -151,6 +152,11 @@ class Odd(Cart):
 def test_spaces_that_do_not_work_are_named(spaces, reason):
     with pytest.raises(ConfigError, match=reason):
         carts(make=lambda task: Odd(**spaces))
+
+
+def test_a_time_limit_may_be_that_of_a_wrapper():
+    family = carts(make=lambda task: TimeLimit(Cart(task["drift"]), 7), horizon=None)
+    assert family.horizon == 7
 
 
 def test_other_mistakes_are_named():

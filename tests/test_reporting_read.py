@@ -170,6 +170,19 @@ def test_the_variant_of_the_profile_needs_no_more_than_its_name(tmp_path):
     assert [identity.plain for identity in identities_of(runs)] == [True, False]
 
 
+def test_a_setting_that_goes_unsaid_may_be_what_differs_from_the_profile(tmp_path):
+    config = train_config("laptop", "cheetah-vel", "focal", "td3bc")
+    usual = {k: v for k, v in to_json(config).items() if k != "seed"}
+    assert usual["decay"] == 1
+    runs = [
+        fake_run(
+            tmp_path, "focal", family="cheetah-vel", settings=settings, name=name, profile="laptop"
+        )
+        for name, settings in (("a", usual), ("b", {**usual, "decay": 0.0}))
+    ]
+    assert labels_of(runs) == ["FOCAL", "FOCAL (decay=0.0)"]
+
+
 def test_profiles_are_named_where_two_have_their_own(tmp_path):
     runs = []
     for profile, variant in (("laptop", "paper"), ("paper", "paper"), ("paper", "released")):

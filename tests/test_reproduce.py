@@ -20,13 +20,12 @@ from ertrl import store
 from ertrl.cli import main
 from ertrl.config import to_json
 from ertrl.envs import GROUPS
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, CorruptFileError
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch import estimates
-from ertrl.launch.grid import Contender
 from ertrl.launch.jobs import Job, JobFailed
 from ertrl.launch.place import Address, place_of, record_of
-from ertrl.launch.plan import Cell, Data, Grid, cells, parse_data, words_of
+from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
 from ertrl.launch.reproduce import coverage, paper_grid, plan, reproduce
 from ertrl.launch.schedule import run_graph
 from ertrl.training import Run
@@ -266,10 +265,9 @@ def test_a_killed_grid_goes_on(tmp_path):
     assert record["began_at"] > 0
 
 
-def test_a_failing_method_leaves_the_rest(tmp_path, capsys):
-    """Its cell is missing from the report, and the command says so."""
-    out = str(tmp_path / "out")
-    grid = small_grid(("focal",))
+def test_a_failing_method_leaves_the_rest(finished, tmp_path):
+    """Its cell is missing from the report, and the outcome says so."""
+    out, grid = shutil.copytree(finished, tmp_path / "out"), small_grid()
     broken = Cell(
         Data("point-robot"), Contender("focal", settings={"sampling": {"meta_batch": 999}}), 0
     )
@@ -324,6 +322,19 @@ def test_what_is_under_way_is_uploaded_in_an_order_that_can_be_resumed(tmp_path,
         description = names.index(f"checkpoints/{step:08d}.json")
         assert log < names.index(f"checkpoints/{step:08d}.safetensors") < description
     assert isinstance(place_of("s3://bucket/folder"), Address)
+
+
+def test_notes_of_what_was_measured_are_not_believed(tmp_path):
+    notes = tmp_path / "estimates.json"
+    store.write_json(notes, {"kind": estimates.KIND, "measured": {"a": -1.0}})
+    with pytest.raises(CorruptFileError, match=r"estimates\.json is whole, but"):
+        estimates.Estimator(small_grid(), notes)
+    notes.unlink()
+    known = estimates.Estimator(small_grid(), notes)
+    assert known._measured("this", lambda: 3.0) == 3.0
+    again = estimates.Estimator(small_grid(), notes)
+    assert again._measured("this", lambda: 4.0) == 3.0
+    assert again._measured("this", lambda: {"seconds": 5.0}, "seconds") == {"seconds": 5.0}
 
 
 def test_the_plan_is_measured_and_kept(tmp_path, capsys):

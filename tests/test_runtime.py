@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ertrl import runtime
-from ertrl.data.scaling import ActionRange, Scaling
+from ertrl.data.scaling import Scaling
 from ertrl.deploy import graphs
 from ertrl.deploy.export import in_double_precision, widened
 from ertrl.errors import ConfigError, DataError, PluginError
@@ -86,7 +86,7 @@ def test_scaled_observations_and_own_units_of_actions_come_along(case, next_obse
     o = DIMS.observation
     scaling = Scaling(draw.normal(size=o), 0.5 + draw.random(o), np.float32(0.3), np.float32(2.0))
     scaling = Scaling(*(np.asarray(x, np.float32) for x in scaling))
-    ends = ActionRange(np.full(DIMS.action, -2.0), np.full(DIMS.action, 6.0))
+    ends = runtime.ActionRange(np.full(DIMS.action, -2.0), np.full(DIMS.action, 6.0))
     own = Agent(plain.config, DIMS, *plain.states, scaling, ends)
     one, adapted = context(20), own.begin()
     observed(adapted, one._replace(action=ends.outward(one.action)))
@@ -142,8 +142,8 @@ def test_layer_norm_and_standardised_inputs():
 
 def test_actions_have_the_range_of_the_robot():
     plain = agent("bayes-linear").plain
-    low, high = np.array([-2, 10], np.float32), np.array([2, 30], np.float32)
-    wide = runtime.Agent(*DIMS[:2], plain.inference, plain.policy, low, high).begin()
+    ends = runtime.ActionRange(np.array([-2.0, 10.0]), np.array([2.0, 30.0]))
+    wide = runtime.Agent(*DIMS[:2], plain.inference, plain.policy, ends).begin()
     usual, one = observed(plain.begin(), context(5)), context(5)
     scaled = one._replace(action=one.action * [2, 10] + [0, 20])
     observed(wide, scaled)
@@ -261,6 +261,17 @@ def test_a_learner_of_its_own_kind_adapts_in_jax():
     assert isinstance(own.begin(), BufferedAgent)
     with pytest.raises(PluginError, match=r"td3bc works in JAX only.*policy"):
         _ = own.plain
+
+
+def test_actions_in_other_units_are_refused_and_rounding_is_not():
+    plain = agent("focal")
+    ends = runtime.ActionRange(np.full(DIMS.action, -2.0), np.full(DIMS.action, 6.0))
+    adapted = Agent(plain.config, DIMS, *plain.states, action_range=ends).begin()
+    s = np.zeros(DIMS.observation)
+    adapted.observe(s, np.full(DIMS.action, 6.0001), 0.0, s)
+    with pytest.raises(DataError, match=r"to \[60.0.*actions from \[-2.0.*other units"):
+        adapted.observe(s, np.full(DIMS.action, 60.0), 0.0, s)
+    assert adapted.transitions == 1
 
 
 # --- posterior ---

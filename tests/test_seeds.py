@@ -13,7 +13,7 @@ from conftest import TINY_TRAIN, tiny_config
 from ertrl.cli import main
 from ertrl.errors import ConfigError
 from ertrl.launch import parse_seeds, train_seeds
-from ertrl.training import Run, train_run, train_together
+from ertrl.training import Run, lengthen, train_run, train_together
 
 TOLERANCE = 1e-4
 """A batched product may add in another order than a plain one; stated in docs/determinism.md."""
@@ -58,6 +58,8 @@ def test_seeds_in_one_program_are_the_runs_they_would_be_alone(alone, tiny_datas
     assert not np.allclose(
         jax.tree.leaves(together[0].load()[0])[0], jax.tree.leaves(together[1].load()[0])[0]
     )
+    longer = lengthen(together[0], tiny_dataset, 2 * config.updates)
+    assert longer.checkpoints.read()["runs_in_program"] == 2
 
 
 def test_a_run_that_is_behind_catches_up_first(alone, tiny_dataset, tmp_path):

@@ -62,6 +62,6 @@ def test_a_missing_package_is_named_before_anything_is_trained(
 ):
     monkeypatch.setitem(sys.modules, module, None)
     run = new_run(tmp_path, tiny_dataset)
-    with pytest.raises(MissingExtra, match=rf"pip install 'ertrl\[{sink}\]'"):
+    with pytest.raises(MissingExtra, match=rf"pip install '\.\[{sink}\]'"):
         train_run(run, tiny_dataset, "none", sinks=(sink,))
     assert run.metrics() == []

@@ -16,6 +16,7 @@ import pytest
 
 import ertrl
 from ertrl.cli import main
+from ertrl.envs import family_names
 from ertrl.envs.render import Frames
 from ertrl.reporting.read.runs import read_runs
 
@@ -142,10 +143,12 @@ def command_of(line: str) -> tuple[list[str], list[str]]:
     """The words that choose a command, and the options given to it."""
     words = shlex.split(re.split(r"\s{2,}| -> | \| ", line)[0])[1:]
     options = [word.split("=")[0] for word in words if re.match(r"--[a-z]", word)]
-    count = 2 if words[:1] in (["data"], ["bench"], ["train"]) and len(words) > 1 else 1
-    chosen = words[:count]
+    nested = (["data"], ["bench"], ["train"], ["collect"])
+    chosen = words[: 2 if words[:1] in nested and len(words) > 1 else 1]
     if chosen[:1] == ["train"] and not re.fullmatch(r"[a-z][a-z-]*", chosen[-1]):
         chosen = ["train"]  # a run, or nothing yet
+    if chosen[:1] == ["collect"] and chosen[-1] not in family_names():
+        chosen = ["collect"]  # a family that the reader makes
     return chosen, options
 
 

@@ -1,5 +1,8 @@
 """Numbers and tables as a person reads them."""
 
+import sys
+
+from ertrl.provenance import command
 from ertrl.text import markdown_table, readable_bytes, readable_duration
 
 
@@ -22,3 +25,12 @@ def test_durations():
 def test_a_markdown_table_keeps_its_cells_apart():
     table = markdown_table(["what", "n"], [["a|b\nc", "1"]], "lr")
     assert table == "| what | n |\n| --- | --: |\n| a\\|b c | 1 |"
+
+
+def test_a_command_is_told_without_folders_of_this_machine(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    words = [f"{tmp_path}/bin/ertrl", "train", "focal", "--data", f"{tmp_path}/data/x"]
+    words += ["--out=/elsewhere/runs", "--collect-settings", '{"steps": 1}', "a/b"]
+    monkeypatch.setattr(sys, "argv", words)
+    told = "ertrl train focal --data data/x --out=runs --collect-settings '{\"steps\": 1}' a/b"
+    assert command() == told

@@ -184,6 +184,30 @@ def test_impossible_schedules_are_refused(tiny_dataset, tmp_path, changes, messa
         Run.create(tmp_path, tiny_dataset, config, "test")
 
 
+def test_the_step_size_falls_at_the_end_and_only_there(tiny_dataset):
+    constant, falling = (tiny_config("focal", updates=10, decay=decay) for decay in (0.0, 0.5))
+    sampler = Sampler(tiny_dataset, constant.sampling, 0, seed=0)
+    states = {}
+    for config in (constant, falling):
+        chunk, start = make_chunk(config), init(config, tiny_dataset.dims)
+        half, _ = chunk(start, sampler.batches(0, 5), run_key(0))
+        whole, _ = chunk(half, sampler.batches(5, 5), run_key(0))
+        states[config.decay] = half, whole
+    assert_trees_equal(states[0.0][0], states[0.5][0])  # it has not begun to fall
+
+    def moved(decay: float) -> float:
+        half, whole = (jax.tree.leaves(state.learner.critic.net) for state in states[decay])
+        return sum(float(jnp.abs(a - b).sum()) for a, b in zip(half, whole, strict=True))
+
+    assert 0 < moved(0.5) < 0.8 * moved(0.0)
+
+
+def test_a_step_size_that_has_fallen_does_not_rise_again(tiny_dataset, tmp_path):
+    run = api.start(tiny_config(decay=1.0), tiny_dataset, out=tmp_path, progress="none")
+    with pytest.raises(ConfigError, match=r"falls to zero over its 40 updates.*--updates 80"):
+        api.resume(run, updates=80, progress="none")
+
+
 def test_evaluations_are_reused_and_reproducible(tiny_run):
     first = tiny_run.evaluations.read()
     assert api.evaluate(tiny_run) == first

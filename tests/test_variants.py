@@ -13,7 +13,7 @@ from ertrl.errors import ConfigError
 from ertrl.profiles import collect_config, family_options, train_config, variants
 from toys import write_dataset
 
-MUJOCO = sorted(name for name in family_names() if not name.startswith("point"))
+MUJOCO = sorted(name for name in family_names() if "split" in make_family(name).choices)
 ANTS = ("ant-goal", "ant-dir")
 DOCS = (Path(__file__).parent.parent / "docs" / "released.md").read_text()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ertrl import rng
 from ertrl.collection.collect import collect as collect_dataset
-from ertrl.collection.config import CollectConfig
+from ertrl.collection.config import BehaviourConfig
 from ertrl.collection.cost import estimate
 from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
@@ -52,7 +52,7 @@ def collect(
     *,
     profile: str = "laptop",
     variant: str = DEFAULT_VARIANT,
-    config: CollectConfig | None = None,
+    config: BehaviourConfig | None = None,
     options: Mapping[str, Any] | None = None,
     references: str | Path | Dataset | None = None,
     progress: ProgressStyle = "auto",
@@ -86,7 +86,7 @@ def estimate_collection(
     *,
     profile: str = "laptop",
     variant: str = DEFAULT_VARIANT,
-    config: CollectConfig | None = None,
+    config: BehaviourConfig | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Time, memory and disk that `collect` would take here, measured in a few seconds."""
@@ -322,9 +322,9 @@ def _plan(
     out: str | Path | None,
     profile: str,
     variant: str,
-    config: CollectConfig | None,
+    config: BehaviourConfig | None,
     options: Mapping[str, Any] | None,
-) -> tuple[Family, CollectConfig, Path]:
+) -> tuple[Family, BehaviourConfig, Path]:
     """What is collected, how, and where to."""
     if not isinstance(family, str):
         family = own_family(family).name
@@ -346,7 +346,9 @@ def _scale(references: Dataset, family: Family) -> Dataset:
     return references
 
 
-def _collected(path: Path, family: Family, config: CollectConfig, scale: Dataset | None) -> Dataset:
+def _collected(
+    path: Path, family: Family, config: BehaviourConfig, scale: Dataset | None
+) -> Dataset:
     """The dataset that is already there, if it was collected with the same settings."""
     if not (path / "manifest.json").exists():
         raise DataError(
@@ -356,8 +358,9 @@ def _collected(path: Path, family: Family, config: CollectConfig, scale: Dataset
     dataset = Dataset(path)
     collector = dataset.manifest["collector"]
     stored = collector.get("config")
-    if stored is not None:  # a setting that is newer than the dataset has its default there
-        stored = to_json(replace_from_json(CollectConfig(), stored))
+    if stored is not None and stored.keys() <= to_json(config).keys():
+        # A setting that is newer than the dataset has its default there.
+        stored = to_json(replace_from_json(type(config)(), stored))
     found = dataset.family, dataset.family_options, stored, collector.get("references")
     if found != (family.name, family.options, to_json(config), scale and scale.fingerprint):
         raise DataError(

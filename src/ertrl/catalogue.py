@@ -12,14 +12,16 @@ from ertrl.profiles import collect_config, family_options, profiles, train_confi
 
 def _settings(profile: str, variant: str) -> dict[str, Any]:
     """Of every family: its options, how it is collected, and how each method trains on it."""
+    collects = "collect" in profiles()[profile]
 
     def training(family: str) -> dict[str, Any]:
-        return {m: to_json(train_config(profile, family, m, None, variant)) for m in methods()}
+        configs = {m: train_config(profile, family, m, None, variant) for m in methods()}
+        return {m: to_json(config, in_full=True) for m, config in configs.items()}
 
     names = family_names()
     return {
         "options": {f: family_options(profile, f, variant) for f in names},
-        "collect": {f: to_json(collect_config(profile, f, variant)) for f in names},
+        "collect": {f: to_json(collect_config(profile, f, variant)) for f in names if collects},
         "train": {f: training(f) for f in names},
     }
 

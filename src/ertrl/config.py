@@ -26,6 +26,7 @@ Size = Annotated[int, Interval(ge=1, le=65_536)]
 """Of a layer or a vector: a wider one would have to be a mistake."""
 Widths = tuple[Size, ...]
 Amount = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 Seed = Annotated[int, Interval(ge=0, lt=2**63)]
 
@@ -42,10 +43,17 @@ def rising(pair: tuple[float, float]) -> bool:
     return pair[0] < pair[1]
 
 
-def to_json(config: Any) -> Any:
-    """Turn a tree of dataclasses into plain JSON values."""
+UNSAID = {"unsaid": True}
+"""Metadata of a field that is written down only where it is not its default: runs are named after
+their configuration, and so keep their names when such a field is added."""
+
+
+def to_json(config: Any, *, in_full: bool = False) -> Any:
+    """Turn a tree of dataclasses into plain JSON values; `in_full` with what goes unsaid."""
     if is_dataclass(config):
-        return {f.name: to_json(getattr(config, f.name)) for f in fields(config)}
+        values = [(f, getattr(config, f.name)) for f in fields(config)]
+        said = [(f, v) for f, v in values if in_full or f.metadata != UNSAID or v != f.default]
+        return {f.name: to_json(value, in_full=in_full) for f, value in said}
     return list(config) if isinstance(config, tuple) else config
 
 

@@ -133,6 +133,39 @@ def task_cross_entropy(logits: Float[Array, "T C N"], task: Int[Array, "T"]) -> 
     return -jnp.take_along_axis(log_p, task[:, None, None], axis=-1).mean()
 
 
+def prototype_logits(
+    z: Float[Array, "T C Z"], prototypes: Float[Array, "N Z"], radius: float
+) -> Float[Array, "T C N"]:
+    """DORA, SPC: InfoNCE's scores -|z - p_k| / radius; `task_cross_entropy` of them is InfoNCE.
+
+    [released] SPC's code asks which code is nearest to a prototype, and counts the match twice.
+    """
+    d2 = jnp.square(z[:, :, None] - prototypes).sum(axis=-1)
+    return -jnp.sqrt(d2 + 1e-6) / radius  # finite slope where z is its prototype
+
+
+def debiasing(z: Float[Array, "..."]) -> Float[Array, ""]:
+    """DORA: the bound on what z tells of the data's actions, KL(N(z, I) || N(0, I)).
+
+    [released] As SPC's code has it for codes without a variance: z^2, averaged over dimensions.
+    """
+    return jnp.square(z).mean()
+
+
+def window_error(
+    predicted: Float[Array, "W *b N"],
+    target: Float[Array, "W *b N"],
+    mask: Float[Array, "W *b"],
+    rho: float,
+) -> Float[Array, ""]:
+    """SPC: squared error of a prediction t steps ahead, weighted by rho^t.
+
+    Steps behind an episode's end do not count; in the released code there are none.
+    """
+    decay = (rho ** jnp.arange(len(mask))).reshape(-1, *(1,) * (mask.ndim - 1))
+    return _mean_over(decay * jnp.square(predicted - target).mean(axis=-1), mask)
+
+
 def kl_to_standard_normal(
     mean: Float[Array, "*b Z"], variance: Float[Array, "*b Z"]
 ) -> Float[Array, "*b"]:

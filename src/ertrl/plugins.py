@@ -174,5 +174,6 @@ def require(package: str, extra: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtra(
-            f"this needs the package {package} ({error}). Install it: pip install 'ertrl[{extra}]'"
+            f"this needs the package {package} ({error}). Install it in the folder of ertrl's "
+            f"repository: pip install '.[{extra}]'"
         ) from None

@@ -24,13 +24,13 @@ SECONDS_BETWEEN_LINES = 5.0
 def rich_bars(console: Console) -> Progress:
     """The look of every bar of this program."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(compact=True),
-        TextColumn("[dim]{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
         console=console,
     )
 

@@ -50,8 +50,18 @@ def _commit() -> str:
 
 
 def command() -> str:
-    """The command line, without the directory of the program."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """The command line; it names no folder of this machine."""
+    return shlex.join([Path(sys.argv[0]).name, *map(_without_folders, sys.argv[1:])])
+
+
+def _without_folders(word: str) -> str:
+    """An absolute path as seen from the working directory; one outside of that by its name."""
+    option, equals, value = word.rpartition("=")
+    if not value.startswith("/"):
+        return word
+    path, here = Path(value), Path.cwd()
+    told = path.relative_to(here) if path.is_relative_to(here) else path.name
+    return f"{option}{equals}{told}"
 
 
 def available_cores() -> int:

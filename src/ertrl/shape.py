@@ -62,9 +62,13 @@ class Provenance(Open):
 
 def fit(content: Any, shape: type[Any], origin: Path | str) -> None:
     """Raise unless `content` has this shape, and say where it does not."""
-    known = typing.get_args(typing.get_type_hints(shape).get("format"))
-    version = content.get("format", 1) if isinstance(content, dict) else 1
-    if known and type(version) is int and version not in known:
+    kinds, known = (
+        typing.get_args(typing.get_type_hints(shape).get(x)) for x in ("kind", "format")
+    )
+    told = content if isinstance(content, dict) else {}
+    version = told.get("format", 1)
+    ours = told.get("kind") in kinds  # that of a file of another kind says nothing
+    if ours and known and type(version) is int and version not in known:
         raise DataError(
             f"{origin} has format version {version}; this version of ertrl reads version "
             f"{' and '.join(map(str, known))}. Install the version of ertrl that wrote it."

@@ -71,6 +71,9 @@ class TaskBatch(NamedTuple):
     """Axes [T, B]."""
     more_rl: Transitions
     """Further independent RL batches, axes [R, T, B], for learners that take inner steps."""
+    windows: Context | None = None
+    """For methods that ask: rl's first transitions and the W - 1 that followed each, axes
+    [T, B / W, W]; mask 0 is behind an episode's end."""
 
 
 class Episodes(NamedTuple):
@@ -86,3 +89,5 @@ class Episodes(NamedTuple):
     """The episode was cut by the time limit."""
     diverged: Bool[np.ndarray, "N"]
     """The simulation blew up: nothing of this episode is to be used."""
+    success: Float[np.ndarray, "N"] | None = None
+    """1 if the task was fulfilled at any step, NaN where that is not known."""

@@ -1,19 +1,25 @@
-"""A crash at every file operation of collect -> train -> evaluate -> report, then once more."""
+"""SIGKILL at every file operation of collect -> train -> evaluate -> report, then once more.
+
+What SIGKILL leaves is what is on the disk at that moment, so a copy of the folder before each
+operation of one run stands for the kill there; some processes are killed for real as well, and have
+to leave the same files as the copy.
+"""
 
 import contextlib
-import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from ertrl import store
 from ertrl.reporting import compose
-from fault.inject import Crash, count_operations, crash_at, injecting, kill_at
+from fault.inject import count_operations, injecting, kill_at
+from fault.progress import shown
 from fault.small import STAGES, small_world
 
 FLEETING = ("README.md", "learning-curve.png")
@@ -21,13 +27,13 @@ FLEETING = ("README.md", "learning-curve.png")
 
 
 def content(folder: Path) -> dict[str, object]:
-    """Every file below a folder, hidden ones as well, without clocks and without locks."""
+    """Everything below a folder, hidden files as well, without clocks and without locks."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() or path.name == ".lock":
+        if path.name == ".lock":
             continue
         name = str(path.relative_to(folder))
-        if path.name in FLEETING:
+        if path.is_dir() or path.name in FLEETING:
             found[name] = None
         elif path.name in ("manifest.json", "config.json"):
             known = store.read_json(path)
@@ -67,54 +73,94 @@ def restore(saved: Path, work: Path) -> None:
     shutil.copytree(saved, work)
 
 
-def crash_everywhere(
-    folder: Path, choose: Callable[[int], Iterable[int]] = lambda total: range(1, total + 1)
-) -> dict[str, dict[str, int]]:
-    """Per stage, how many operations there are and at how many of them it was killed."""
-    work, figures = folder / "work", {}
+def run_through(folder: Path) -> dict[str, int]:
+    """Do all stages in `work`, keeping what was there before and after each; counts operations."""
+    work, totals = folder / "work", {}
     work.mkdir(parents=True)
+    for name, stage in STAGES.items():
+        shutil.copytree(work, folder / f"before-{name}")
+        totals[name] = count_operations(lambda stage=stage: stage(work), work)
+        shutil.copytree(work, folder / f"after-{name}")
+    return totals
+
+
+def photograph(folder: Path, name: str, numbers: Iterable[int]) -> Path:
+    """Do a stage once more, and copy the folder before these operations."""
+    album, chosen = folder / "album", set(numbers)
+
+    def copy(number: int, kind: str) -> None:
+        if number in chosen:
+            shutil.copytree(folder / "work", album / str(number))
+
+    restore(folder / f"before-{name}", folder / "work")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with pytest.MonkeyPatch.context() as patch, injecting(folder / "work", copy):
+        patch.setattr(os, "getpid", lambda: gone.pid)  # who asks finds that it is dead
+        STAGES[name](folder / "work")
+    return album
+
+
+def goes_on(folder: Path, name: str, whole: dict[str, object], number: int) -> None:
+    """What was killed comes out as if it had not been."""
+    STAGES[name](folder / "work")
+    found = content(folder / "work")
+    assert found.keys() == whole.keys(), (name, number, found.keys() ^ whole.keys())
+    for file, expected in whole.items():
+        assert found[file] == expected, (name, number, file)
+
+
+def kill_everywhere(
+    folder: Path,
+    choose: Callable[[int], Iterable[int]] = lambda total: range(1, total + 1),
+    for_real: int = 0,
+) -> dict[str, dict[str, int]]:
+    """Per stage, how many operations there are and at how many of them it was killed.
+
+    At every `for_real`-th of them also a process of its own; reports, which are slow to draw, less.
+    """
+    figures = {}
     with small_world(), drawn_once():
-        for name, stage in STAGES.items():
-            saved = shutil.copytree(work, folder / f"before-{name}")
-            total = count_operations(lambda stage=stage: stage(work), work)
-            whole = content(work)
-            shutil.copytree(work, folder / f"after-{name}")
-            gc.freeze()  # what has been imported need not be searched after every crash
-            litter, killed = 0, 0
-            for number in choose(total):
-                restore(saved, work)
-                with pytest.raises(Crash), injecting(work, crash_at(number)):
-                    stage(work)
-                litter += any(p.suffix == ".tmp" for p in work.rglob(".*"))
-                stage(work)
-                found = content(work)
-                assert found.keys() == whole.keys(), (name, number, found.keys() ^ whole.keys())
-                for file, expected in whole.items():
-                    assert found[file] == expected, (name, number, file)
-                killed += 1
-            figures[name] = {"operations": total, "killed": killed, "left_temporary": litter}
-            restore(folder / f"after-{name}", work)
+        for name, total in run_through(folder).items():
+            whole, litter, real = content(folder / f"after-{name}"), 0, 0
+            chosen, every = list(choose(total)), for_real * (5 if name == "report" else 1)
+            album = photograph(folder, name, chosen)
+            for number in shown(f"kill {name}", chosen):
+                restore(album / str(number), folder / "work")
+                litter += any(p.suffix == ".tmp" for p in folder.glob("work/**/.*"))
+                goes_on(folder, name, whole, number)
+                if every and number % every == every // 2:
+                    restore(folder / f"before-{name}", folder / "work")
+                    _kill(folder / "work", name, number)
+                    left, expected = _names(folder / "work"), _names(album / str(number))
+                    assert left == expected, (name, number, left ^ expected)
+                    goes_on(folder, name, whole, number)
+                    real += 1
+            shutil.rmtree(album)
+            figures[name] = {
+                "operations": total,
+                "killed": len(chosen),
+                "with_temporary_files": litter,
+                "processes": real,
+            }
     return figures
 
 
-def kill_for_real(folder: Path, kills: Mapping[str, Iterable[int]]) -> int:
-    """SIGKILL processes at these operations, after `crash_everywhere` filled the folder."""
-    count = 0
-    for name, numbers in kills.items():
-        whole = content(folder / f"after-{name}")
-        for number in numbers:
-            restore(folder / f"before-{name}", folder / "work")
-            assert _process(folder / "work", name, number) == -9, (name, number)
-            assert _process(folder / "work", name, 0) == 0, (name, number)
-            assert content(folder / "work") == whole, (name, number)
-            count += 1
-    return count
+def _names(folder: Path) -> set[str]:
+    return {re.sub(r"\.\d+\.tmp$", ".tmp", name) for name in content(folder)}
 
 
-def _process(work: Path, stage: str, number: int) -> int:
-    command = [sys.executable, "-m", "fault.crashes", str(work), stage, str(number)]
+def _kill(work: Path, stage: str, number: int) -> None:
+    """SIGKILL a process that does this stage before this operation."""
+    command = [sys.executable, "-W", "ignore", "-m", "fault.crashes"]
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}).returncode
+    done = subprocess.run(
+        [*command, str(work), stage, str(number)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -9, (stage, number, done.stderr)
 
 
 if __name__ == "__main__":

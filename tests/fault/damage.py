@@ -2,16 +2,17 @@
 
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from ertrl import api
 from ertrl.data.card import CARD, PICTURE
 from ertrl.errors import ErtrlError
-from fault.inject import Crash, count_operations, crash_at, injecting
+from fault.inject import count_operations, injecting, once_at
+from fault.progress import shown
 from fault.small import do_collect, small_world
 
 UNCHECKED = {".lock", CARD, PICTURE}
@@ -60,18 +61,15 @@ def mutate(files: list[Path], kind: str, draw: np.random.Generator) -> Path:
 def attack(folder: Path, work: Path, count: int, seed: int = 0) -> dict[str, int]:
     """Mutations of a dataset or run, by kind; all of them are named."""
     draw, named = np.random.default_rng(seed), Counter()
-    for number in range(count):
+    for number in shown(f"damage to {folder.name}", range(count)):
         copy = work / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)
         kind = KINDS[number % len(KINDS)]
         path = mutate(files_of(copy), kind, draw)
-        try:
-            api.verify(copy)
-        except ErtrlError as error:
-            named[kind] += str(copy) in str(error)
-        else:
-            raise AssertionError(f"{kind} of {path} goes unnoticed")
+        told = _error_of(lambda copy=copy: api.verify(copy))
+        assert str(copy) in told, f"{kind} of {path} is not named: {told or 'no error'}"
+        named[kind] += 1
     return dict(sorted(named.items()))
 
 
@@ -82,25 +80,35 @@ def attack_savepoint(work: Path, count: int, seed: int = 0) -> dict[str, Any]:
         whole = work / "whole"
         whole.mkdir(parents=True)
         most = count_operations(lambda: do_collect(whole), whole)
-        expected = {p.name: p.read_bytes() for p in (whole / "data").rglob("*.npy")}
-        stopped = work / "stopped"
-        stopped.mkdir()
-        with pytest.raises(Crash), injecting(stopped, crash_at(most * 3 // 4)):
-            do_collect(stopped)
+        expected = _arrays(whole)
+        stopped, again = work / "stopped", work / "again"
+        again.mkdir()
+        kill = once_at(most * 3 // 4, lambda: shutil.copytree(again, stopped))
+        with injecting(again, kill):
+            do_collect(again)
         saved = [p for p in files_of(stopped) if p.suffix in (".json", ".loop", ".part0")]
         assert saved
-        for _ in range(count):
+        for _ in shown("damage to a collection", range(count)):
             copy = work / "copy"
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(stopped, copy)
             files = [copy / p.relative_to(stopped) for p in saved]
             mutate(files, ("flip", "cut", "append", "swap")[draw.integers(4)], draw)
-            try:
-                do_collect(copy)
-            except ErtrlError as error:
-                named += str(copy) in str(error)
-            else:
-                found = {p.name: p.read_bytes() for p in (copy / "data").rglob("*.npy")}
-                assert found == expected
-                harmless += 1
+            told = _error_of(lambda copy=copy: do_collect(copy))
+            assert str(copy) in told if told else _arrays(copy) == expected, told
+            named += bool(told)
+            harmless += not told
     return {"mutations": count, "named": named, "same_data": harmless}
+
+
+def _error_of(work: Callable[[], object]) -> str:
+    """What a user is told; nothing if all is well."""
+    try:
+        work()
+    except ErtrlError as error:
+        return str(error)
+    return ""
+
+
+def _arrays(folder: Path) -> dict[Path, bytes]:
+    return {p.relative_to(folder): p.read_bytes() for p in folder.glob("data/**/*.npy")}

@@ -8,30 +8,38 @@ BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 
 
 def table(figures: dict[str, Any]) -> str:
-    """Promise, test, figure."""
-    stages, refused = figures["crashes"], figures["refused"]
-    operations = ", ".join(f"{s['killed']} of {s['operations']} {n}" for n, s in stages.items())
-    damage = figures["mutations"]
-    by_kind = {where: sum(damage[where].values()) for where in ("dataset", "run")}
-    lost = damage["collection"]
+    """Promise, attack, figure."""
+    kills, disks, damage = figures["kills"], figures["disks"], figures["mutations"]
     hostile, words, memory = figures["hostile"], figures["words"], figures["memory"]
+    stages = ", ".join(f"{s['killed']} of {s['operations']} in {n}" for n, s in kills.items())
+    named = {where: sum(damage[where].values()) for where in ("dataset", "run", "agent")}
+    lost, near = damage["collection"], figures["neighbours"]
     rows = [
         (
-            "A crash at any file operation loses nothing and leaves nothing behind",
+            "SIGKILL before any file operation loses nothing and leaves nothing behind",
             "crashes.py",
-            f"{operations}: the same files in the end",
+            f"{stages}: the same files in the end",
         ),
-        ("... by SIGKILL of a process", "crashes.py", f"{figures['killed_processes']} processes"),
+        (
+            "... of a process",
+            "crashes.py",
+            f"{sum(s['processes'] for s in kills.values())} processes killed, the same",
+        ),
         (
             "A full disk, a read-only one, a removed folder: an error, and nothing is lost",
             "trouble.py",
-            ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in refused.items()),
+            ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in disks.items()),
         ),
         (
             "Damage is named: flip, cut, delete, swap, append, duplicate",
             "damage.py",
-            f"{by_kind['dataset']} to a dataset, {by_kind['run']} to a run, {lost['named']} of "
-            f"{lost['mutations']} to a collection, which ended with the same data otherwise",
+            ", ".join(f"{n} of {n} to a{'n' * (k[0] == 'a')} {k}" for k, n in named.items()),
+        ),
+        (
+            "... or does no harm to an unfinished collection",
+            "damage.py",
+            f"{lost['named']} of {lost['mutations']} are named, "
+            f"{lost['same_data']} end with the same data",
         ),
         (
             "A sealed file that says what cannot be breaks nothing",
@@ -47,8 +55,8 @@ def table(figures: dict[str, Any]) -> str:
         (
             "Processes on one folder do not harm each other",
             "trouble.py",
-            f"{figures['two_processes']['refused']} of 2 trainings is told who holds the run, "
-            f"{figures['two_processes']['evaluations_at_once']} evaluations are all kept",
+            f"{near['trainings_told']} of 2 trainings is told who holds the run, "
+            f"{near['evaluations_at_once']} evaluations at once are all kept",
         ),
         (
             "A NaN is kept, repeated and named",

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ertrl import api, store
+from ertrl import store
 from ertrl.cli import main
 from ertrl.reporting import compose
 from ertrl.reporting.read import dataset as report_dataset
 from ertrl.reporting.read.runs import read_runs
-from fault.small import small_world
+from fault.progress import shown
+from fault.small import TRAIN_WORDS, small_world
 
 NASTY = [
     None, True, 0, -1, 2, 10**9, 10**20, -(10**20), 0.5, -0.0, 1e308, -1e308, 1e-308,
-    "", "x", "../../../etc/passwd", "/etc/passwd", "\x00", "$\\frac$", "<script>", "[red]",
+    "", "x", "../../../etc/passwd", "/etc/passwd", "\x00", "$\\frac$", "<script>", "[red]", "[/]",
     "é" * 300, "nan", "10", [], [[]], [None], [1, "x"], {}, {"": 0}, {"self": 1}, {"name": "x"},
 ]  # fmt: skip
 """What stands where something else was expected."""
@@ -77,17 +78,17 @@ def spoil(content: dict[str, Any], draw: np.random.Generator) -> dict[str, Any]:
     return content
 
 
-def called(words: list[str]) -> str:
-    """Run a command in this process; returns its traceback if it has one."""
-    said = io.StringIO()
+def called(words: list[str]) -> tuple[int, str]:
+    """Run a command in this process; returns its exit code, and its traceback if it has one."""
+    said, code = io.StringIO(), 1
     try:
         with redirect_stdout(said), redirect_stderr(said):
-            main(words)
+            code = main(words)
     except SystemExit:
         pass
     except Exception:
-        return traceback.format_exc()
-    return traceback.format_exc() if "Traceback" in said.getvalue() else ""
+        return code, traceback.format_exc()
+    return code, said.getvalue() if "Traceback" in said.getvalue() else ""
 
 
 def spoilt_array(path: Path, draw: np.random.Generator) -> str:
@@ -144,7 +145,7 @@ def spoil_one(world: Path, kind: str, draw: np.random.Generator) -> list[list[st
     (run,) = (world / "runs").iterdir()
     data = world / "data"
     on_data = [["verify", str(data)], ["data", "info", str(data)], ["data", "card", str(data)]]
-    train = ["train", "focal", "--data", str(data), "--out", str(world / "new"), "--updates", "0"]
+    train = ["train", "focal", "--data", str(data), "--out", str(world / "new"), *TRAIN_WORDS]
     on_run = [["verify", str(run)], ["watch", str(run), "--json"]]
     resume = ["train", str(run), "--progress", "none"]
     evaluate = ["evaluate", str(run), "--protocol", "idaq"]
@@ -163,6 +164,10 @@ def spoil_one(world: Path, kind: str, draw: np.random.Generator) -> list[list[st
                     about["sha256"] = digest
         store.write_json(data / "manifest.json", manifest)
         return [*on_data, train]
+    if kind == "agent":
+        file = world / "agent" / "agent.json"
+        store.write_json(file, spoil(store.read_json(file), draw))
+        return [["verify", str(file.parent)]]
     if kind == "weights":
         files = sorted((run / "checkpoints").glob("*.safetensors"))
         spoilt_weights(files[-1], draw)
@@ -192,8 +197,8 @@ def spoil_one(world: Path, kind: str, draw: np.random.Generator) -> list[list[st
 
 
 KINDS = {
-    "manifest": 0.25, "array": 0.1, "config": 0.2, "contents": 0.05, "checkpoint": 0.05,
-    "weights": 0.05, "metrics": 0.05, "evaluation": 0.15, "probes": 0.1,
+    "manifest": 0.2, "array": 0.1, "config": 0.2, "contents": 0.05, "checkpoint": 0.05,
+    "weights": 0.05, "metrics": 0.05, "evaluation": 0.15, "probes": 0.1, "agent": 0.05,
 }  # fmt: skip
 """Shares of the hostile files."""
 
@@ -209,8 +214,8 @@ def attack(
     kinds: Counter[str] = Counter()
     place = folder / "hostile"
     with small_world(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "read_material", _no_material)
-        for number in range(count):
+        patch.setattr(compose, "read_material", no_material)
+        for number in shown("hostile files", range(count)):
             kind = str(draw.choice(list(KINDS), p=list(KINDS.values())))
             kinds[kind] += 1
             shutil.rmtree(place, ignore_errors=True)
@@ -221,15 +226,11 @@ def attack(
                         continue
                     reports -= 1
                 calls += 1
-                if words[0] == "verify":
-                    try:
-                        api.verify(words[1])
-                    except Exception:
-                        refused += 1
-                trouble = called(words)
+                code, trouble = called(words)
+                refused += words[0] == "verify" and code == 1
                 if trouble:
-                    shown = " ".join(words[:2])
-                    found.append(f"{kind} {number}: ertrl {shown}\n{trouble}")
+                    said = " ".join(words[:2])
+                    found.append(f"{kind} {number}: ertrl {said}\n{trouble}")
                     print(found[-1], file=sys.stderr)
     shutil.rmtree(place, ignore_errors=True)
     return {
@@ -250,7 +251,7 @@ def _reads(run: str) -> bool:
     return True
 
 
-def _no_material(results: Any, folders: Any) -> list[Any]:
+def no_material(results: Any, folders: Any) -> list[Any]:
     """As if the datasets had moved."""
     found = []
     for family in results.families:

@@ -1,24 +1,19 @@
-"""Interfere with file operations: crash at a chosen one, refuse some, or do something before it.
+"""Interfere with file operations: do something before a chosen one, or refuse some.
 
 Python reports every operation on files before it happens (audit events); flushing to the disk is
-reported here. From a crash on, the dead process changes nothing on the disk: what clean-up code
-tries fails as well. So what is on the disk then is what SIGKILL at that moment leaves.
+reported here.
 """
 
 import contextlib
 import errno
-import gc
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
-
-
-class Crash(BaseException):
-    """The process is dead."""
 
 
 class Injector:
@@ -67,7 +62,6 @@ class Injector:
             yield self
         finally:
             self.at = None
-            gc.collect()
 
 
 INJECTOR: Injector | None = None
@@ -86,24 +80,19 @@ def count_operations(work: Callable[[], object], root: Path) -> int:
     return injector.count
 
 
-def crash_at(number: int) -> Callable[[int, str], None]:
-    """Die at this operation; nothing happens on the disk any more."""
+def once_at(number: int, do: Callable[[], object]) -> Callable[[int, str], None]:
+    """Before this operation, do that."""
 
     def action(count: int, kind: str) -> None:
-        if count >= number:
-            raise Crash(f"operation {number}")
+        if count == number:
+            do()
 
     return action
 
 
 def kill_at(number: int) -> Callable[[int, str], None]:
-    """The same with SIGKILL, for a process of its own."""
-
-    def action(count: int, kind: str) -> None:
-        if count == number:
-            os.kill(os.getpid(), 9)
-
-    return action
+    """SIGKILL, for a process of its own."""
+    return once_at(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def refuse_from(number: int, code: int = errno.ENOSPC) -> Callable[[int, str], None]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import jax
 import pytest
 
-from conftest import TINY_COLLECT, tiny_config
+from conftest import TINY_COLLECT, TINY_TRAIN, tiny_config
 from ertrl import api
 from ertrl.collection import collect, trainer
 from ertrl.collection.policies import POLICIES
@@ -81,6 +81,10 @@ def train_config():
     return dataclasses.replace(config, sampling=dataclasses.replace(config.sampling, meta_batch=2))
 
 
+TRAIN_WORDS = [word if word != "4" else "2" for word in TINY_TRAIN]
+"""On the command line; there are but two tasks to train on."""
+
+
 def run_of(folder: Path) -> Run:
     """The only run of a folder."""
     (path,) = (folder / "runs").iterdir()
@@ -102,6 +106,10 @@ def do_evaluate(folder: Path) -> None:
 
 def do_probe(folder: Path) -> None:
     api.probe(run_of(folder), settings=PROBES)
+
+
+def do_export(folder: Path) -> None:
+    api.export(run_of(folder), folder / "agent")
 
 
 def do_report(folder: Path) -> None:

@@ -6,8 +6,10 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,54 +17,41 @@ from typing import Any
 import jax.numpy as jnp
 import pytest
 
-from ertrl import api
+from ertrl import api, store
 from ertrl.cli import main
 from ertrl.errors import ErtrlError, TrainingDiverged
 from ertrl.learners.td3bc import Td3bc
 from ertrl.training import Run, loop
-from fault.crashes import content, drawn_once, restore
-from fault.inject import count_operations, injecting, refuse_from
+from fault.crashes import content, drawn_once, goes_on, restore, run_through
+from fault.inject import injecting, once_at, refuse_from
+from fault.progress import shown
 from fault.small import STAGES, run_of, small_world, train_config
-
-
-def remove_at(number: int, folder: Path) -> Callable[[int, str], None]:
-    """Somebody removes the folder that is being worked in."""
-
-    def action(count: int, kind: str) -> None:
-        if count == number:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    return action
 
 
 def refuse(folder: Path, every: int) -> dict[str, int]:
     """A full disk, a read-only one and a removed folder, at chosen operations of all stages.
 
-    `folder` is what `crash_everywhere` left. After a full or read-only disk the same is done again,
-    and comes out the same.
+    After a full or read-only disk the same is done again, and comes out the same.
     """
     work, counts = folder / "work", {"full_disk": 0, "read_only": 0, "removed_folder": 0}
+    codes = {"full_disk": errno.ENOSPC, "read_only": errno.EROFS}
     with small_world(), drawn_once():
-        for name, stage in STAGES.items():
+        for name, total in run_through(folder).items():
             whole = content(folder / f"after-{name}")
-            restore(folder / f"before-{name}", work)
-            total = count_operations(lambda stage=stage: stage(work), work)
-            for kind, code in (("full_disk", errno.ENOSPC), ("read_only", errno.EROFS)):
-                for number in range(1, total + 1, every if kind == "full_disk" else 5 * every):
-                    restore(folder / f"before-{name}", work)
-                    with injecting(work, refuse_from(number, code)):
-                        _fails_clearly(stage, work)
-                    stage(work)
-                    found = content(work)
-                    for file, expected in whole.items():
-                        assert found.get(file) == expected, (name, kind, number, file)
-                    counts[kind] += 1
-            for number in range(2, total + 1, 5 * every):
+            cases = [("full_disk", number) for number in range(1, total + 1, every)]
+            for kind in ("read_only", "removed_folder"):
+                cases += [(kind, number) for number in range(2, total + 1, 5 * every)]
+            for kind, number in shown(f"disks {name}", cases):
                 restore(folder / f"before-{name}", work)
-                with injecting(work, remove_at(number, work)):
-                    _fails_clearly(stage, work)
-                counts["removed_folder"] += 1
-    restore(folder / "after-report", work)
+                if kind == "removed_folder":
+                    trouble = once_at(number, lambda: shutil.rmtree(work, ignore_errors=True))
+                else:
+                    trouble = refuse_from(number, codes[kind])
+                with injecting(work, trouble):
+                    _fails_clearly(STAGES[name], work)
+                if kind != "removed_folder":
+                    goes_on(folder, name, whole, number)
+                counts[kind] += 1
     return counts
 
 
@@ -77,12 +66,18 @@ def two_processes(world: Path, folder: Path) -> dict[str, int]:
     place = shutil.copytree(world, folder / "two")
     shutil.rmtree(place / "runs")
     train = "import sys; from fault.small import *\nwith small_world(): do_train(Path(sys.argv[1]))"
-    pair = [_start(train, place) for _ in range(2)]
-    errors = [process.communicate()[1] for process in pair]
-    codes = sorted(process.returncode for process in pair)
-    assert 0 in codes, errors
-    told = sum("is in use by process" in error for error in errors)
-    assert told == 1 or codes == [0, 0], errors  # or the second came when the first was done
+    first = _start(train, place)
+    while not any(map(store.in_use, place.glob("runs/*"))):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.02)
+    first.send_signal(signal.SIGSTOP)  # until the second has been told
+    second = _start(train, place)
+    told = second.communicate()[1]
+    assert f"is in use by process {first.pid}" in told, told
+    first.send_signal(signal.SIGCONT)
+    assert first.wait() == 0, first.communicate()
+    checkpoints = [run_of(folder).checkpoints.read() for folder in (place, world)]
+    assert checkpoints[0] == checkpoints[1]
     one = (
         "import sys; from fault.small import *\n"
         "with small_world(): api.evaluate(run_of(Path(sys.argv[1])), [sys.argv[2]])"
@@ -93,7 +88,7 @@ def two_processes(world: Path, folder: Path) -> dict[str, int]:
     with small_world():
         assert "idaq" in run.evaluations.read()["protocols"]
         api.verify(run.path)
-    return {"refused": told, "evaluations_at_once": len(many)}
+    return {"trainings_told": 1, "evaluations_at_once": len(many)}
 
 
 def _start(code: str, *arguments: object) -> subprocess.Popen:

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import TINY_TRAIN, options_of
+from conftest import options_of
 from ertrl import api
 from ertrl.cli import COMMANDS
 from ertrl.cli.data import COMMANDS as DATA_COMMANDS
 from ertrl.errors import ErtrlError
 from fault.hostile import called
-from fault.small import COLLECT, SmallRobot, small_world
+from fault.progress import shown
+from fault.small import COLLECT, TRAIN_WORDS, SmallRobot, small_world
 
 VALUES = [
     "", "0", "1", "-1", "2", "1.5", "99999999999999999999", "-99999999999999999999", "1e308", "nan",
     "inf", "1_0", "٣", "x", "True", "None", "[]", "../..", "/", "/dev/null", "\\frac", "$x$",
-    "[red]", "é", "a" * 5000, "--", "-", "=", "0-99999999999", "0,0", "1-", "null", "{}", "%s",
-    "\n",
+    "[red]", "[/]", "é", "a" * 5000, "--", "-", "=", "0-99999999999", "0,0", "1-", "null", "{}",
+    "%s", "\n",
 ]  # fmt: skip
 OPTIONS = [
     "--json", "--help", "--data", "--out", "--profile", "--variant", "--seed", "--seeds",
@@ -40,11 +41,10 @@ def bases(world: Path) -> list[list[str]]:
     """Sensible command lines to spoil."""
     (run,) = map(str, (world / "runs").iterdir())
     data, new = str(world / "data"), str(world / "new")
-    return [
-        *([name] for name in COMMANDS if name not in ("demo", "bench")),
-        *(["data", name] for name in DATA_COMMANDS),
+    bare = [[name] for name in COMMANDS if name not in ("demo", "bench")]
+    whole = [
         ["collect", SmallRobot.name, "--out", new, *options_of(COLLECT)],
-        ["train", "focal", "--data", data, "--out", new, *TINY_TRAIN],
+        ["train", "focal", "--data", data, "--out", new, *TRAIN_WORDS],
         ["train", run],
         ["watch", run, "--json"],
         ["evaluate", run, "--protocol", "offline"],
@@ -55,6 +55,7 @@ def bases(world: Path) -> list[list[str]]:
         ["data", "info", data],
         ["data", "card", data],
     ]
+    return [*bare, *(["data", name] for name in DATA_COMMANDS), *4 * whole]
 
 
 def spoilt(words: list[str], draw: np.random.Generator) -> list[str]:
@@ -96,14 +97,18 @@ def attack(world: Path, folder: Path, count: int, seed: int = 0) -> dict[str, An
         patch.chdir(place)
         for name in ("train_run", "evaluate_agent", "collect_dataset", "estimate"):
             patch.setattr(api, name, reached)
-        for target in ("ertrl.launch.train_seeds", "ertrl.reporting.report"):
+        for target in (
+            "ertrl.launch.train_seeds",
+            "ertrl.launch.reproduce.with_costs",
+            "ertrl.reporting.report",
+            "ertrl.evaluation.probes.probe_agent",
+            "ertrl.training.replay.replay",
+        ):
             patch.setattr(target, reached)
-        patch.setattr("ertrl.evaluation.probes.probe_agent", reached)
-        patch.setattr("ertrl.training.replay.replay", reached)
         known = bases(place)
-        for number in range(count):
+        for number in shown("words", range(count)):
             words = spoilt(known[draw.integers(len(known))], draw)
-            trouble = called(words)
+            _, trouble = called(words)
             if trouble:
                 found.append(f"{number}: {words}\n{trouble}")
                 print(found[-1], file=sys.stderr)

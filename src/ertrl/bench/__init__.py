@@ -1,1 +1,1 @@
-"""Speed on this machine: training updates and simulation steps per second."""
+"""Speed on this machine: of training updates, and of the parts of a collection."""

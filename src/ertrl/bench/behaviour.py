@@ -9,9 +9,10 @@ import numpy as np
 
 from ertrl import rng
 from ertrl.bench.updates import peak_program, product_flops
-from ertrl.collection.config import CollectConfig
+from ertrl.collection.config import BehaviourConfig, ScriptedConfig
 from ertrl.collection.cost import miniature, recording_seconds
 from ertrl.envs import Family, family_names, make_family
+from ertrl.errors import ConfigError
 from ertrl.profiles import collect_config, family_options
 from ertrl.provenance import provenance
 from ertrl.text import readable_duration
@@ -29,13 +30,15 @@ def collection_speed(
                 collect_config(profile, name),
                 seconds,
             )
-            for name in families or family_names()
+            for name in families or [n for n in family_names() if not make_family(n).scripted]
         },
         "provenance": provenance(),
     }
 
 
-def _measure(family: Family, config: CollectConfig, seconds: float) -> dict[str, Any]:
+def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[str, Any]:
+    if isinstance(config, ScriptedConfig):
+        raise ConfigError(f"{family.name} has a scripted expert: no update is there to be measured")
     trainer = miniature(family, config)
     updates = trainer.config.steps_per_block * config.updates_per_step
     key, groups = rng.key(config.seed, "bench"), trainer.policies.groups

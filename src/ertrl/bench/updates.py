@@ -15,8 +15,10 @@ from jax.interpreters import partial_eval
 from ertrl.envs import make_family
 from ertrl.profiles import train_config
 from ertrl.provenance import device_text, provenance
+from ertrl.training.config import TrainConfig
+from ertrl.training.memory import blank_batch
 from ertrl.training.update import init, run_key, update
-from ertrl.types import Context, Dims, TaskBatch, Transitions
+from ertrl.types import Context, Dims, TaskBatch
 
 PEAK_SHAPE = (4096, 256, 256)
 """A product of the size that dominates the paper's networks."""
@@ -55,24 +57,22 @@ def _product_flops(jaxpr: jax_core.Jaxpr) -> float:
     return total
 
 
-def random_batch(config, dims: Dims) -> TaskBatch:
+def random_batch(config: TrainConfig, dims: Dims) -> TaskBatch:
     """Numbers of the right shape; speed does not depend on their values."""
-    s, draw = config.sampling, np.random.default_rng(0)
+    draw = np.random.default_rng(0)
 
-    def rows(*shape: int) -> Transitions:
-        return Transitions(
-            observation=draw.normal(size=(*shape, dims.observation)).astype(np.float32),
-            action=draw.uniform(-1, 1, (*shape, dims.action)).astype(np.float32),
-            reward=draw.normal(size=shape).astype(np.float32),
-            next_observation=draw.normal(size=(*shape, dims.observation)).astype(np.float32),
-            terminated=np.zeros(shape, np.float32),
-        )
+    def fill(leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+        return draw.normal(size=leaf.shape).astype(leaf.dtype)
 
-    return TaskBatch(
-        task=np.arange(s.meta_batch, dtype=np.int32),
-        context=Context.of(rows(s.meta_batch, s.contexts_per_task, s.context_size)),
-        rl=rows(s.meta_batch, s.batch_size),
-        more_rl=rows(config.learner.extra_batches, s.meta_batch, s.batch_size),
+    batch = jax.tree.map(fill, blank_batch(config, dims))
+
+    def all_there(rows: Context) -> Context:
+        return rows._replace(mask=np.ones_like(rows.mask))
+
+    return batch._replace(
+        task=np.arange(len(batch.task), dtype=np.int32),
+        context=all_there(batch.context),
+        windows=batch.windows and all_there(batch.windows),
     )
 
 

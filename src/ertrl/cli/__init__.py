@@ -3,6 +3,7 @@
 A command is the file of its name, with a function `run`; it is imported when it is asked for.
 """
 
+import io
 import signal
 import sys
 import warnings
@@ -42,7 +43,7 @@ COMMANDS = {
     "verify": Command("check every file of a dataset, run or agent against its checksum"),
     "check-plugin": Command("check a method, learner or family of your own", threads=1),
     "replay": Command("repeat the update at which a run diverged", threads=1),
-    "bench": Command("measure speed: of training, simulation, collection, deployed agents, growth"),
+    "bench": Command("measure the speed of training and of collection on this machine"),
 }
 
 USAGE = f"""\
@@ -67,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     if arguments is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name may be no text in this encoding
+            sys.stdout.reconfigure(errors="backslashreplace")
         warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # ty: ignore
         if name in ("train", "bench"):
             use_huge_pages()

@@ -11,7 +11,7 @@ from ertrl.errors import ConfigError
 
 @command("bench")
 def run(
-    what: Positional[Literal["train", "env", "collect", "adapt", "scaling"]],
+    what: Positional[Literal["train", "collect"]],
     profile: str = "",
     family: str = "",
     method: tuple[str, ...] = (),
@@ -22,16 +22,13 @@ def run(
     """Measure speed on this machine.
 
     Args:
-        what: Training updates against the machine's matrix-product peak, simulation steps, the
-            parts of a collection, microseconds of an exported agent per action and per observed
-            transition, or how time and memory of training grow.
-        profile: (all but env) Sizes of this profile; train takes paper if not given, the others
-            laptop.
-        family: (train, adapt, scaling) Sizes of this family, else of cheetah-vel. (env, collect)
-            Only this family, else all.
-        method: (train, adapt, scaling) Which methods; all of them if not given.
-        seconds: (train, collect, adapt) Time to measure each method or family for. (scaling) The
-            same for all its points.
+        what: Training updates, or the parts of a collection, against the machine's matrix-product
+            peak.
+        profile: Sizes of this profile; train takes paper if not given, collect laptop.
+        family: (train) Sizes of this family, else of cheetah-vel. (collect) Only this family, else
+            all.
+        method: (train) Which methods; all of them if not given.
+        seconds: Time to measure each method or family for.
         threads: CPU threads; 0 takes all.
     """
     if seconds <= 0:
@@ -42,26 +39,8 @@ def run(
 
         sizes = profile or "paper", family or "cheetah-vel"
         value = update_speed(method or tuple(methods()), *sizes, seconds)
-    elif what == "collect":
+    else:
         from ertrl.bench.behaviour import collection_speed, describe
 
         value = collection_speed([family] if family else None, profile or "laptop", seconds)
-    elif what == "adapt":
-        from ertrl.bench.deployed import adaptation_speed, describe
-        from ertrl.methods import methods
-
-        sizes = profile or "laptop", family or "cheetah-vel"
-        value = adaptation_speed(method or tuple(methods()), *sizes, seconds)
-    elif what == "scaling":
-        from ertrl.bench.scaling import AXES, describe, scaling
-        from ertrl.methods import methods
-        from ertrl.progress import say
-
-        names, points = method or tuple(methods()), sum(len(a.values) for a in AXES.values())
-        profile, family = profile or "laptop", family or "cheetah-vel"
-        value = scaling(names, profile, family, seconds / points, say=say)
-    else:
-        from ertrl.bench.simulation import describe, simulation_speed
-
-        value = simulation_speed([family] if family else None, threads=threads or None)
     output(value, None if json else describe(value))

@@ -8,8 +8,8 @@ from typing import Annotated
 from tyro.conf import UseAppendAction, arg
 
 from ertrl.cli.common import first_word, output, output_dataset, own_part, peek
-from ertrl.cli.options import Json, Profile, Progress, Variant, parse
-from ertrl.collection.config import CollectConfig
+from ertrl.cli.options import Json, Profile, Progress, Variant, parse, unset
+from ertrl.collection.config import CollectConfig, ScriptedConfig
 from ertrl.errors import ConfigError
 
 
@@ -17,7 +17,8 @@ from ertrl.errors import ConfigError
 class Collect:
     """Train behaviour policies for all tasks of a family and record them, poor to expert.
 
-    A collection that was stopped or killed goes on when the same command is given again.
+    A collection that was stopped or killed goes on when the same command is given again. Defaults
+    depend on family, profile and variant: --help shows those of the words before it.
     """
 
     config: Annotated[CollectConfig, arg(name="")]
@@ -25,18 +26,28 @@ class Collect:
     variant: Variant = "paper"
     option: UseAppendAction[tuple[str, ...]] = ()
     """Variant of the family as NAME=VALUE, for example split=released; may be repeated."""
-    out: Path | None = None
+    out: Annotated[Path | None, unset("DIR")] = None
     """Dataset folder; data/FAMILY if not given."""
-    references: Path | None = None
+    references: Annotated[Path | None, unset("DIR")] = None
     """Dataset of the same tasks whose expert returns are to be the upper end of this one's
     scale, too; for comparing several --style."""
     dry_run: bool = False
     """Measure for some seconds and print the time, memory and disk that all of it would take;
     nothing is written."""
     threads: int = 0
-    """CPU threads; 0 takes all. With 1, data repeat bit for bit."""
+    """CPU threads; 0 takes all (in Python it is 1). With 1, data repeat bit for bit."""
     progress: Progress = "auto"
     json: Json = False
+
+
+@dataclass
+class CollectScripted(Collect):
+    """Record the scripted expert of a family in all tasks, with less and less noise.
+
+    A collection that was stopped or killed goes on when the same command is given again.
+    """
+
+    config: Annotated[ScriptedConfig, arg(name="")]  # ty: ignore[incompatible-attribute-override]
 
 
 def run(argv: Sequence[str]) -> None:
@@ -52,8 +63,10 @@ def run(argv: Sequence[str]) -> None:
     family = own_part(family)
     known = make_family(family).options
     profile, variant = peek(argv, "--profile", "laptop"), peek(argv, "--variant", "paper")
-    default = Collect(collect_config(profile, family, variant), profile, variant)
-    command = parse(Collect, f"collect {family}", argv[1:], default=default)
+    config = collect_config(profile, family, variant)
+    kind = CollectScripted if isinstance(config, ScriptedConfig) else Collect
+    default = kind(config, profile, variant)  # ty: ignore[invalid-argument-type]
+    command = parse(kind, f"collect {family}", argv[1:], default=default)
     options = parse_options(command.option, known)
     settings = {"profile": profile, "variant": variant, "config": command.config}
     if command.dry_run:

@@ -41,18 +41,19 @@ def _print(summary: dict[str, Any]) -> None:
     """Colours and borders on a terminal, plain columns elsewhere."""
     from rich import box
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from ertrl.data.info import facts, tables
 
     on_terminal = sys.stdout.isatty()
-    console = Console(width=None if on_terminal else 160, highlight=False, soft_wrap=True)
-    console.print(f"[bold]{escape(summary['dataset'])}[/bold]")
+    room = None if on_terminal else 160
+    console = Console(width=room, highlight=False, soft_wrap=True, markup=False)
+    console.print(Text(summary["dataset"], style="bold"))
     words = facts(summary)
     width = max(map(len, words)) + 2
     for name, value in words.items():
-        console.print(f"  [dim]{escape(name.ljust(width))}[/dim]{escape(value)}")
+        console.print(Text.assemble("  ", (name.ljust(width), "dim"), value))
     for table in tables(summary):
         shown = Table(box=box.SIMPLE_HEAD if on_terminal else None)
         for i, name in enumerate(table.head):
@@ -60,7 +61,7 @@ def _print(summary: dict[str, Any]) -> None:
             shown.add_column(name, justify="left" if is_word else "right", no_wrap=True)
         for row in table.rows:
             shown.add_row(*row)
-        console.print(f"\n[bold]{table.title}[/bold] {table.note}")
+        console.print(Text.assemble("\n", (table.title, "bold"), f" {table.note}"))
         console.print(shown)
 
 
@@ -110,8 +111,9 @@ def import_(
     """Make a dataset of your own logs: a row is one step of one task. No simulator is needed.
 
     Args:
-        source: A .csv, .parquet or .npz file, a folder with one such file per task, or minari:ID
-            (several may be given; a namespace stands for all in it), where each ID is a task.
+        source: A .csv, .parquet or .npz file, a folder with one such file per task, the folder of
+            UNICORN's or SPC's released data, or minari:ID (several may be given; a namespace stands
+            for all in it), where each ID is a task.
         out: Dataset folder to make.
         columns: What your columns are called, as ROLE=NAME or ROLE=NAME,NAME,...; roles are task,
             episode, step, observation, action, reward, next_observation, terminated, truncated,

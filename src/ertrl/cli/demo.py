@@ -13,6 +13,8 @@ def run(
 ) -> None:
     """Collect data, meta-train ER-TRL and FOCAL, evaluate and report, in a few minutes.
 
+    All cores collect, so the numbers differ a little from machine to machine.
+
     Args:
         family: Which family; the MuJoCo ones take longer.
         seeds: Runs per method.

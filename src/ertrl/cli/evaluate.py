@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from ertrl.cli.common import ESTIMATED, output, score_lines
-from ertrl.cli.options import Json, MovedData, Runs, command
+from ertrl.cli.options import Json, MovedData, Runs, Step, command
 from ertrl.errors import ConfigError
 
 
@@ -13,7 +13,7 @@ def run(
     protocol: tuple[str, ...] = ("offline", "online", "non-prior"),
     adapt: Literal["all", "idaq"] = "all",
     data: MovedData = None,
-    step: int | None = None,
+    step: Step = None,
     probes: bool = False,
     probe_transitions: int = 1000,
     json: Json = False,
@@ -25,7 +25,6 @@ def run(
             continual (z after every step) and thompson (episodes with draws of z).
         adapt: Online contexts hold all of an agent's own episodes, or (idaq, measured in addition)
             only the best ones, first found with the representations of training tasks.
-        step: Which checkpoint, by its number of updates; the newest if not given.
         probes: Also measure what z knows of the task and of the behaviour policy (a minute or two).
         probe_transitions: Transitions per task for the probes; fewer are faster.
     """
@@ -51,10 +50,12 @@ def run(
     say(f"evaluate: on {device_text()}")
     for run in opened:
         result = api.evaluate(run, chosen, data=data, step=step)
-        values.append({**result, "scores": result.scores})
+        success = {"success": result.success} if result.success else {}
+        values.append({**result, "scores": result.scores, **success})
         lines = [f"{run.path}:"] if len(opened) > 1 else []
         lines += [f"{ESTIMATED}:"] if "logs" in result else []
-        lines += score_lines(values[-1]["scores"])
+        lines += score_lines(result.scores)
+        lines += score_lines({f"success % {name}": rate for name, rate in result.success.items()})
         for name, count in missing_repeats(result).items():
             lines.append(f"{name}: {count} repeats are missing, their simulation diverged")
         if probes:

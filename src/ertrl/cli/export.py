@@ -5,7 +5,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from ertrl.cli.common import output
-from ertrl.cli.options import Json, MovedData, command
+from ertrl.cli.options import Json, MovedData, Step, command
 
 
 @command("export")
@@ -14,7 +14,7 @@ def run(
     out: Path = Path("agent"),
     onnx: bool = False,
     data: MovedData = None,
-    step: int | None = None,
+    step: Step = None,
     json: Json = False,
 ) -> None:
     """Write a trained agent for machines without JAX, once it has proved to do the same.
@@ -22,8 +22,7 @@ def run(
     Args:
         run: Folder of the run.
         out: New folder to write; `ertrl.runtime.load` reads it with NumPy alone.
-        onnx: Also write encoder.onnx and policy.onnx; needs `pip install 'ertrl[onnx]'`.
-        step: Which checkpoint, by its number of updates; the newest if not given.
+        onnx: Also write encoder.onnx and policy.onnx; needs `pip install '.[onnx]'`.
     """
     from ertrl import api
 

@@ -9,15 +9,22 @@ from tyro.conf import Positional, arg
 
 from ertrl.progress import ProgressStyle
 
+
+def unset(metavar: str, text: str | None = None) -> Any:
+    """How to show an option whose text says what holds where it is not given."""
+    return arg(metavar=metavar, help=text, help_behavior_hint="")
+
+
 Runs = Annotated[
     Positional[tuple[Path, ...]], arg(help="Folders of runs, or folders that hold runs.")
 ]
 DatasetFolder = Annotated[Positional[Path], arg(help="Dataset folder.")]
-MovedData = Annotated[Path | None, arg(help="Dataset folder, if it has moved since training.")]
-Profile = Annotated[
-    str,
-    arg(help="Where the defaults below come from: laptop, paper, logs."),
+MovedData = Annotated[Path | None, unset("DIR", "Dataset folder, if it has moved since training.")]
+Step = Annotated[
+    int | None,
+    unset("N", "Which checkpoint, by its number of updates; the newest if not given."),
 ]
+Profile = Annotated[str, arg(help="Where the defaults below come from: laptop or paper.")]
 Variant = Annotated[
     str, arg(help="The paper's text, or what the released code does where that differs: released.")
 ]

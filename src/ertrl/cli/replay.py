@@ -1,15 +1,20 @@
 """`ertrl replay`."""
 
 from pathlib import Path
+from typing import Annotated
 
 from tyro.conf import Positional
 
 from ertrl.cli.common import output
-from ertrl.cli.options import Json, command
+from ertrl.cli.options import Json, command, unset
 
 
 @command("replay")
-def run(run: Positional[Path], step: int | None = None, json: Json = False) -> None:
+def run(
+    run: Positional[Path],
+    step: Annotated[int | None, unset("N")] = None,
+    json: Json = False,
+) -> None:
     """Repeat the update at which a run diverged and name the first operation that went wrong.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal
 from tyro.conf import Positional, arg
 
 from ertrl.cli.common import ESTIMATED, first_word, output, own_part, peek, score_lines
-from ertrl.cli.options import Json, Profile, Progress, Variant, parse
+from ertrl.cli.options import Json, Progress, Variant, parse, unset
 from ertrl.errors import ConfigError
 from ertrl.training.config import L, M, TrainConfig
 
@@ -17,8 +17,8 @@ from ertrl.training.config import L, M, TrainConfig
 class Train:
     """What starting and resuming have in common."""
 
-    data: Path | None = None
-    """Dataset folder, made by `ertrl collect`. A resumed run knows its own."""
+    data: Annotated[Path | None, unset("DIR")] = None
+    """Dataset folder, of `ertrl collect` or `ertrl data import`. A resumed run knows its own."""
     out: Path = Path("runs")
     """Where runs live. A run of the same configuration is resumed."""
     sink: tuple[Literal["tensorboard", "wandb"], ...] = ()
@@ -33,12 +33,12 @@ class Train:
 class Resume(Train):
     """Meta-train METHOD on a dataset, or resume a run.
 
-    `ertrl train METHOD --help` lists every setting of a method with its default.
+    Every setting of a method and its default: `ertrl train METHOD --help`.
     """
 
-    what: Annotated[Positional[str], arg(metavar="METHOD|RUN")] = ""
+    what: Annotated[Positional[str], unset("METHOD|RUN")] = ""
     """A method (`ertrl list` shows them) or the folder of a run to resume."""
-    updates: int | None = None
+    updates: Annotated[int | None, unset("N")] = None
     """For a run: train it further, to so many updates; that is a new run beside it."""
 
 
@@ -49,7 +49,9 @@ class Start(Train, Generic[M, L]):
     Defaults depend on profile, variant and family: --help shows those of the words before it.
     """
 
-    profile: Profile = "laptop"
+    profile: Annotated[
+        str, arg(help="Where the defaults below come from: laptop, paper, or logs (from the data).")
+    ] = "laptop"
     variant: Variant = "paper"
     family: str = "point-robot"
     """Whose defaults --help shows where no --data says so."""

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ertrl import store
-from ertrl.collection.config import CollectConfig
+from ertrl.collection.config import BehaviourConfig, ScriptedConfig
 from ertrl.collection.cost import check_disk, check_memory, describe_needs, needs
-from ertrl.collection.distance import policy_distance
-from ertrl.collection.replay import style_directions
 from ertrl.collection.savepoints import (
     RowSeal,
     Savepoint,
@@ -18,16 +16,18 @@ from ertrl.collection.savepoints import (
     sweep,
     unfinished_folder,
 )
+from ertrl.collection.scripted import ScriptedPolicies
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
-from ertrl.envs import Family, anchor_returns, mean_returns
+from ertrl.envs import Family, anchor_returns, mean_returns, success_rates
 from ertrl.errors import ConfigError, Interrupted, SimulationError, TrainingDiverged
 from ertrl.progress import Meter, ProgressStyle, say
 from ertrl.provenance import device_text
 from ertrl.signals import stop_signals
 from ertrl.types import Episodes
 
+Behaviour = PolicyTrainer | ScriptedPolicies
 SECONDS_BETWEEN_SAVES = 60.0
 SECONDS_BEFORE_A_RECORDING_IS_SAVED = 10.0
 SHARE_OF_TIME_FOR_SAVING = 0.05
@@ -35,7 +35,7 @@ SHARE_OF_TIME_FOR_SAVING = 0.05
 
 def collect(
     family: Family,
-    config: CollectConfig,
+    config: BehaviourConfig,
     path: Path,
     progress: ProgressStyle = "auto",
     references: Dataset | None = None,
@@ -82,13 +82,20 @@ def collect(
     return Dataset(path, verify=False)
 
 
+def behaviour_of(family: Family, config: BehaviourConfig, folder: Path | None = None) -> Behaviour:
+    """SAC policies that learn, or a scripted expert."""
+    if isinstance(config, ScriptedConfig):
+        return ScriptedPolicies(family, config)
+    return PolicyTrainer(family, config, folder)
+
+
 class _Collection:
     """One collection under way: the trainer, what it recorded, and how to save both."""
 
     def __init__(
         self,
         family: Family,
-        config: CollectConfig,
+        config: BehaviourConfig,
         path: Path,
         savepoints: Savepoints,
         filled: list[int] | None,
@@ -100,7 +107,7 @@ class _Collection:
         self._begun = self._saved = time.monotonic()
         self._save_took = 0.0
         self._seconds_before = 0.0
-        self._trainer = PolicyTrainer(family, config, savepoints.folder / "replay")
+        self._trainer = behaviour_of(family, config, savepoints.folder / "replay")
         per_task = config.checkpoints * config.episodes_per_checkpoint
         episodes = dict.fromkeys(range(family.n_tasks), per_task)
         self.writer = DatasetWriter(path, Description.of(family), episodes, filled)
@@ -148,8 +155,8 @@ class _Collection:
 
     def train(self, stop_signal: list[int], progress: ProgressStyle) -> None:
         """Train to the end, recording at the blocks the configuration names."""
-        config, label = self.config, f"collect {self.family.name}, blocks"
-        blocks, at = config.steps // config.steps_per_block, config.recorded_blocks()
+        label = f"collect {self.family.name}, blocks"
+        blocks, at = self._trainer.blocks, self._trainer.recorded_blocks
         before = self._trainer.learned
         with Meter(label, blocks, start=before, style=progress) as meter:
             meter.update(before, self._note())
@@ -180,23 +187,22 @@ class _Collection:
         episodes = self._trainer.episodes(per_task, "record", checkpoint, stochastic=True)
         for task in range(family.n_tasks):
             rows = slice(task * per_task, (task + 1) * per_task)
-            self.writer.add(task, Episodes(*(x[rows] for x in episodes)), checkpoint)
+            self.writer.add(
+                task, Episodes(*(x[rows] for x in episodes if x is not None)), checkpoint
+            )
         returns = mean_returns(episodes, range(family.n_tasks))
-        steps = self._trainer.learned * config.steps_per_block
-        simulations = family.n_tasks * config.simulations_per_task
-        point = {
-            "updates": steps * config.updates_per_step,
-            "env_steps": (steps + config.random_steps) * simulations,
-            "seconds": round(self._seconds, 2),
-        }
+        point = self._trainer.effort() | {"seconds": round(self._seconds, 2)}
         means = {g: float(returns[list(t)].mean()) for g, t in family.split.items()}
-        self._curve.append(point | means)
+        rates = success_rates(episodes, range(family.n_tasks))
+        told = {} if rates is None else {"success": float(rates.mean())}
+        self._curve.append(point | means | told)
 
     def finish(self, references: Dataset | None) -> None:
         """Measure the references and the distance of policies, then seal the dataset."""
         family, config = self.family, self.config
         final = self._trainer.episodes(config.reference_episodes, "expert", 0, stochastic=False)
         own = mean_returns(final, range(family.n_tasks))
+        rates = success_rates(final, range(family.n_tasks))
         anchors = anchor_returns(
             family, range(family.n_tasks), config.reference_episodes, config.seed
         )
@@ -206,18 +212,16 @@ class _Collection:
             reference = {"expert": own[task]} | {k: v[task] for k, v in anchors.items()}
             if references:
                 reference |= {"expert": references.task(task).reference["expert"]}
-            if config.style or references:
+            if getattr(config, "style", 0) or references:
                 reference["collector"] = own[task]
+            if rates is not None:
+                reference["success"] = rates[task]
             records[task] = TaskRecord(groups[task], tuple(family.parameters[task]), reference)
         collector = {
-            "name": "sac",
+            "name": self._trainer.name,
             "config": to_json(config),
             "curve": self._curve,
-            "policy_distance": policy_distance(self._trainer, self.writer, family.split["train"]),
-            "style": {
-                "strength": config.style,
-                "directions": style_directions(family, config).tolist() if config.style else None,
-            },
+            **self._trainer.about(self.writer),
             "references": references.fingerprint if references else None,
             "seconds": round(self._seconds, 2),
         }

@@ -71,6 +71,7 @@ class CollectConfig:
     """All randomness of the collection is addressed by this."""
 
     def validate(self) -> None:
+        """Raise if settings are wrong, or do not fit together."""
         check(self)
         if self.steps % self.steps_per_block or self.random_steps % self.steps_per_block:
             raise ConfigError(
@@ -105,3 +106,34 @@ class CollectConfig:
         first, last = self._recording_range()
         step = (last - first) / max(self.checkpoints - 1, 1)
         return [round(first + i * step) for i in range(self.checkpoints)]
+
+
+@dataclass(frozen=True)
+class ScriptedConfig:
+    """Behaviour data of a scripted expert: how noisy it is and what is recorded of it."""
+
+    checkpoints: Count = 10
+    """Strengths of noise that episodes are recorded with, evenly spaced."""
+    most_noise: Share = 1.0
+    """The first of them. With s, an action is 1 - s of the expert's and s of a random one."""
+    least_noise: Share = 0.0
+    """The last of them."""
+    episodes_per_checkpoint: Count = 10
+    """Episodes per task and strength."""
+    reference_episodes: Count = 20
+    """Episodes per task behind each reference return (expert, random, zero action)."""
+    seed: Seed = 0
+    """All randomness of the collection is addressed by this."""
+
+    def validate(self) -> None:
+        """Raise if settings are wrong, or do not fit together."""
+        check(self)
+        if self.least_noise > self.most_noise:
+            raise ConfigError(
+                f"least_noise ({self.least_noise}) must not be above most_noise "
+                f"({self.most_noise}): checkpoints go from poor to expert"
+            )
+
+
+BehaviourConfig = CollectConfig | ScriptedConfig
+"""How behaviour data comes about."""

@@ -13,9 +13,10 @@ from typing import Any
 import jax
 
 from ertrl import rng
-from ertrl.collection.config import CollectConfig
+from ertrl.collection.config import BehaviourConfig, CollectConfig, ScriptedConfig
 from ertrl.collection.policies import POLICIES
 from ertrl.collection.savepoints import PORTION_BYTES
+from ertrl.collection.scripted import ScriptedPolicies
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import layout
 from ertrl.envs import Family
@@ -39,24 +40,27 @@ def array_bytes(family: Family, config: CollectConfig) -> list[int]:
     return [x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)]
 
 
-def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
+def needs(family: Family, config: BehaviourConfig) -> dict[str, dict[str, int]]:
     """Bytes on disk and in memory, by what they are for."""
     sizes = family.observation_dim, family.action_dim
-    row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
-    arrays = array_bytes(family, config)
-    state = sum(arrays)
 
     def dataset_bytes(episodes: int) -> int:
         specs = layout.task_arrays(episodes, family.horizon, *sizes).values()
         return family.n_tasks * sum(spec.nbytes for spec in specs)
 
+    dataset = dataset_bytes(config.checkpoints * config.episodes_per_checkpoint)
+    recorded = dataset_bytes(max(config.episodes_per_checkpoint, config.reference_episodes))
+    if isinstance(config, ScriptedConfig):
+        return {"disk": {"dataset": dataset}, "memory": {"episodes being recorded": recorded}}
+    row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
+    arrays = array_bytes(family, config)
+    state = sum(arrays)
     steps = config.simulations_per_task * (config.random_steps + config.steps)
     updates = config.steps_per_block * config.updates_per_step
     policies = config.tasks_at_once if config.policy == "independent" else 1
-    at_once = max(config.episodes_per_checkpoint, config.reference_episodes)
     return {
         "disk": {
-            "dataset": dataset_bytes(config.checkpoints * config.episodes_per_checkpoint),
+            "dataset": dataset,
             "replay (while collecting)": family.n_tasks * steps * row,
             "savepoints (while collecting)": 2 * state,
         },
@@ -65,19 +69,21 @@ def needs(family: Family, config: CollectConfig) -> dict[str, dict[str, int]]:
             "policies": state + 3 * max(min(state, PORTION_BYTES), *arrays),
             # Gathered, then copied to the device.
             "batches of a block": 2 * updates * policies * config.batch_size * row,
-            "episodes being recorded": dataset_bytes(at_once),
+            "episodes being recorded": recorded,
         },
     }
 
 
-def check_memory(family: Family, config: CollectConfig, wanted: dict[str, dict[str, int]]) -> None:
+def check_memory(
+    family: Family, config: BehaviourConfig, wanted: dict[str, dict[str, int]]
+) -> None:
     """Refuse sizes that this machine cannot hold, before anything is allocated or compiled."""
-    simulations = 1000 * family.n_tasks * config.simulations_per_task
-    require_memory(
-        sum(wanted["memory"].values()) + simulations,
-        f"the collection of {family.name}",
-        "hidden, batch_size, simulations_per_task or episodes_per_checkpoint",
-    )
+    words, simulations = "episodes_per_checkpoint", 0
+    if isinstance(config, CollectConfig):
+        words = f"hidden, batch_size, simulations_per_task or {words}"
+        simulations = 1000 * family.n_tasks * config.simulations_per_task
+    wanted_bytes = sum(wanted["memory"].values()) + simulations
+    require_memory(wanted_bytes, f"the collection of {family.name}", words)
 
 
 def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
@@ -111,7 +117,7 @@ def check_disk(wanted: dict[str, dict[str, int]], path: Path) -> None:
 
 
 def estimate(
-    family: Family, config: CollectConfig, path: Path, seconds: float = 1.5
+    family: Family, config: BehaviourConfig, path: Path, seconds: float = 1.5
 ) -> dict[str, Any]:
     """Time, memory and disk of `collect(family, config, path)`. Writes nothing.
 
@@ -122,26 +128,23 @@ def estimate(
     begun = time.monotonic()
     wanted = needs(family, config)
     check_memory(family, config, wanted)
-    trainer = miniature(family, config)
-    compile_act, per_step = _time(lambda: trainer.simulate(1), seconds)
-    key, groups = rng.key(config.seed, "estimate"), trainer.policies.groups
-    compile_update, per_block = _time(lambda: trainer.update(0, 0, key), seconds)
-    per_update_step = per_block * groups / trainer.config.steps_per_block
-    per_recording = recording_seconds(trainer, config.episodes_per_checkpoint)
+    parts, measured, known = {}, {}, 0
+    if isinstance(config, ScriptedConfig):
+        behaviour = ScriptedPolicies(family, config)
+    else:
+        behaviour, parts, measured = _learning(family, config, seconds)
+        known = sum(array_bytes(family, config))  # one copy is held by this process already
+    per_recording = recording_seconds(behaviour, config.episodes_per_checkpoint)
     per_episode = per_recording / config.episodes_per_checkpoint
-    # One copy of the policies is part of what this process holds already.
-    memory = _peak_memory() + sum(wanted["memory"].values()) - sum(array_bytes(family, config))
-    parts = {
-        "compile": compile_act + compile_update,
-        "simulate": per_step * (config.random_steps + config.steps),
-        "update": per_update_step * config.steps,
+    memory = _peak_memory() + sum(wanted["memory"].values()) - known
+    parts |= {
         "record": per_recording * config.checkpoints,
         "references and checksums": 3 * config.reference_episodes * per_episode
         + wanted["disk"]["dataset"] / HASHED_PER_SECOND,
     }
-    policies = family.n_tasks if config.policy == "independent" else 1
     disk, free = sum(wanted["disk"].values()), free_bytes(path)
     total = memory_of_machine()
+    replay = wanted["disk"].get("replay (while collecting)", 0)
     return {
         "family": family.name,
         "seconds": sum(parts.values()),
@@ -152,14 +155,38 @@ def estimate(
         "disk_free": free,
         "needs": wanted,
         "fits": {"memory": memory < total, "disk": disk < free},
-        "replay_fits_into_memory": wanted["disk"]["replay (while collecting)"] + memory < total,
+        "replay_fits_into_memory": replay + memory < total,
         "measured": {
-            "env_steps_per_second": family.n_tasks * config.simulations_per_task / per_step,
-            "seconds_per_update_of_a_policy": per_update_step / config.updates_per_step / policies,
+            **measured,
             "recorded_env_steps_per_second": family.n_tasks * family.horizon / per_episode,
             "seconds": time.monotonic() - begun,
         },
     }
+
+
+def _learning(
+    family: Family, config: CollectConfig, seconds: float
+) -> tuple[PolicyTrainer, dict[str, float], dict[str, float]]:
+    """What learning takes, in all and per step, and the trainer it was measured with."""
+    trainer = miniature(family, config)
+    compile_act, per_step = _time(lambda: trainer.simulate(1), seconds)
+    key, groups = rng.key(config.seed, "estimate"), trainer.policies.groups
+    compile_update, per_block = _time(lambda: trainer.update(0, 0, key), seconds)
+    per_update_step = per_block * groups / trainer.config.steps_per_block
+    policies = family.n_tasks if config.policy == "independent" else 1
+    parts = {
+        "compile": compile_act + compile_update,
+        "simulate": per_step * (config.random_steps + config.steps),
+        "update": per_update_step * config.steps,
+    }
+    return (
+        trainer,
+        parts,
+        {
+            "env_steps_per_second": family.n_tasks * config.simulations_per_task / per_step,
+            "seconds_per_update_of_a_policy": per_update_step / config.updates_per_step / policies,
+        },
+    )
 
 
 def miniature(family: Family, config: CollectConfig) -> PolicyTrainer:
@@ -190,7 +217,7 @@ def _time(call: Callable[[], None], seconds: float) -> tuple[float, float]:
     return max(first - each, 0.0), each
 
 
-def recording_seconds(trainer: PolicyTrainer, per_task: int) -> float:
+def recording_seconds(trainer: PolicyTrainer | ScriptedPolicies, per_task: int) -> float:
     """Time to record one checkpoint, from the first steps of its episodes."""
     whole = trainer.family
     trainer.family = short = copy.copy(whole)
@@ -212,15 +239,19 @@ def describe_estimate(value: dict[str, Any]) -> str:
     times = value["seconds_by_part"].items()
     parts = ", ".join(f"{name} {readable_duration(seconds)}" for name, seconds in times)
     measured = value["measured"]
+    speeds = [f"{measured['recorded_env_steps_per_second']:,.0f} steps/s while recording"]
+    if "env_steps_per_second" in measured:
+        speeds = [
+            f"{measured['env_steps_per_second']:,.0f} steps/s while learning",
+            f"{measured['recorded_env_steps_per_second']:,.0f} while recording",
+            f"{1000 * measured['seconds_per_update_of_a_policy']:.3g} ms per update of a policy",
+        ]
     lines = [
         f"{value['family']}: about {readable_duration(value['seconds'])} ({parts})",
         f"memory: about {readable_bytes(value['memory_bytes'])} of this machine's "
         f"{readable_bytes(value['memory_of_machine'])}",
         f"disk: {describe_needs(value['needs'])}; {readable_bytes(value['disk_free'])} are free",
-        f"measured in {readable_duration(measured['seconds'])}: "
-        f"{measured['env_steps_per_second']:,.0f} steps/s while learning, "
-        f"{measured['recorded_env_steps_per_second']:,.0f} while recording, "
-        f"{1000 * measured['seconds_per_update_of_a_policy']:.3g} ms per update of a policy",
+        f"measured in {readable_duration(measured['seconds'])}: {', '.join(speeds)}",
     ]
     for what, fits in value["fits"].items():
         if not fits:

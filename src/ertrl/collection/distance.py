@@ -1,15 +1,17 @@
 """How much behaviour policies differ: the paper's measure of when its objective should help."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
 from ertrl import rng
-from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import DatasetWriter
+
+if TYPE_CHECKING:
+    from ertrl.collection.trainer import PolicyTrainer
 
 STATES_PER_TASK = 256
 
@@ -26,7 +28,7 @@ def wasserstein(
 
 
 def policy_distance(
-    trainer: PolicyTrainer, writer: DatasetWriter, tasks: Sequence[int]
+    trainer: "PolicyTrainer", writer: DatasetWriter, tasks: Sequence[int]
 ) -> dict[str, Any]:
     """Mean distance of the final policies of these tasks, and that of each pair.
 

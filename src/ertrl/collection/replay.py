@@ -131,7 +131,7 @@ class Replay:
         updates, size = self._batches
         collected_by = draw.integers(self._family.n_tasks, size=(updates, size))
         rewarded_by = collected_by.copy()
-        if self._family.varies == "reward":
+        if self._family.relabels:
             some = int(size * self._config.relabel_fraction)
             rewarded_by[:, :some] = draw.integers(self._family.n_tasks, size=(updates, some))
         return self._look_up(draw, collected_by, rewarded_by), rewarded_by

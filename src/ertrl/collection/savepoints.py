@@ -26,7 +26,6 @@ import numpy as np
 from msgspec import Meta
 
 from ertrl import store
-from ertrl.collection.sac import SacState
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
 from ertrl.shape import Digest, Name, Real, Shape, Size, Text, Whole
@@ -194,7 +193,7 @@ class Savepoints:
                 f"{_difference(found, wanted)}. To start anew, remove {self.folder}."
             )
 
-    def load_state(self, block: int, state: SacState) -> SacState:
+    def load_state(self, block: int, state: Any) -> Any:
         """Fill SAC's state, portion by portion, in place of the arrays of `state`.
 
         These are gone then: all of it twice may not fit into memory.
@@ -210,7 +209,7 @@ class Savepoints:
                 arrays[i] = jnp.copy(array)
         return jax.tree.unflatten(structure, arrays)
 
-    def save(self, point: Savepoint, state: SacState) -> None:
+    def save(self, point: Savepoint, state: Any) -> None:
         """Write it, then drop the older one. It counts from its description on."""
         stem = self.folder / f"{point.block:08d}"
         arrays = jax.tree.leaves(state)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,10 @@ from jaxtyping import Array
 from ertrl import rng
 from ertrl.collection import sac
 from ertrl.collection.config import CollectConfig
+from ertrl.collection.distance import policy_distance
 from ertrl.collection.policies import POLICIES
-from ertrl.collection.replay import Replay
+from ertrl.collection.replay import Replay, style_directions
+from ertrl.data import DatasetWriter
 from ertrl.envs import Family, rollout
 from ertrl.errors import TrainingDiverged
 from ertrl.types import Episodes
@@ -23,6 +26,8 @@ SIMULATION = "simulation/"
 
 class PolicyTrainer:
     """Trains behaviour policies on parallel simulations of all tasks."""
+
+    name = "sac"
 
     def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
         """Nothing runs yet. With a folder, the replay lives in files there."""
@@ -95,6 +100,33 @@ class PolicyTrainer:
             draw.integers(2**31, size=len(parameters)).tolist(),
         )
 
+    # --- what is recorded of it ---
+
+    @property
+    def blocks(self) -> int:
+        return self.config.steps // self.config.steps_per_block
+
+    @property
+    def recorded_blocks(self) -> list[int]:
+        return self.config.recorded_blocks()
+
+    def effort(self) -> dict[str, float]:
+        """What it took so far."""
+        steps = self.learned * self.config.steps_per_block
+        return {
+            "updates": steps * self.config.updates_per_step,
+            "env_steps": (steps + self.config.random_steps) * len(self._tasks),
+        }
+
+    def about(self, writer: DatasetWriter) -> dict[str, Any]:
+        """What a dataset tells of its policies, next to their settings."""
+        family, config = self.family, self.config
+        directions = style_directions(family, config).tolist() if config.style else None
+        return {
+            "policy_distance": policy_distance(self, writer, family.split["train"]),
+            "style": {"strength": config.style, "directions": directions},
+        }
+
     # --- learning ---
 
     @property
@@ -106,7 +138,7 @@ class PolicyTrainer:
         """Alternate blocks of simulation and updates; yields after every learning block."""
         config = self.config
         learn_key = rng.key(config.seed, "sac-update")
-        while self._block < self.random_blocks + config.steps // config.steps_per_block:
+        while self._block < self.random_blocks + self.blocks:
             block = self._block
             self.simulate(config.steps_per_block)
             if block >= self.random_blocks:

@@ -114,6 +114,18 @@ def observations_are_as_declared(family: Family) -> None:
     _same(two[0].step(ones), two[1].step(3 * ones), "an action of 3 instead of 1")
 
 
+def a_scripted_expert_acts_for_itself(family: Family) -> None:
+    """A scripted expert gives actions in [-1, 1], in each row as if it were alone."""
+    if not family.scripted:
+        return
+    parameters = family.parameters[some_tasks(family, 3)]
+    seen = family.simulate(parameters).reset(list(range(len(parameters))))
+    action = family.expert(seen, parameters)
+    demand(action.shape == (len(seen), family.action_dim), f"actions have shape {action.shape}")
+    demand(bool((np.abs(action) <= 1).all()), "an action lies outside of [-1, 1]")
+    _same([action[1:2]], [family.expert(seen[1:2], parameters[1:2])], "a row alone")
+
+
 def every_task_has_a_group(family: Family) -> None:
     """Every task stands in exactly one group, and at least two are trained on."""
     numbers = sorted(chain(*family.split.values()))
@@ -135,4 +147,5 @@ FAMILY_CHECKS = (
     company_does_not_matter,
     a_restored_simulation_goes_on,
     tasks_differ_as_declared,
+    a_scripted_expert_acts_for_itself,
 )

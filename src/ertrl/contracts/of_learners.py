@@ -1,12 +1,19 @@
 """What a learner promises, whatever it does inside."""
 
-from pathlib import Path
-
 import jax
 import numpy as np
 
-from ertrl import store
-from ertrl.contracts.small import DIMS, LATENT, batches, demand, random_state, small, small_config
+from ertrl.contracts.small import (
+    DIMS,
+    LATENT,
+    demand,
+    demand_same_types,
+    demand_survives_disk,
+    one_batch,
+    random_state,
+    small,
+    small_config,
+)
 from ertrl.learners import Learner
 from ertrl.methods import methods
 
@@ -14,8 +21,7 @@ from ertrl.methods import methods
 def _batch(learner: type[Learner]):
     """One batch as this learner wants it, from a method that needs no critic."""
     quiet = next(kind for kind in methods().values() if not kind.hears_critic)
-    config = small_config(quiet, learner)
-    return jax.tree.map(lambda x: x[0], batches(1, config))
+    return one_batch(small_config(quiet, learner))
 
 
 def _state(settings: Learner):
@@ -70,21 +76,14 @@ def updates_keep_types(learner: type[Learner]) -> None:
         return settings.update(state, batch.rl, batch.more_rl, z, jax.random.key(0))
 
     done = jax.eval_shape(step, given)
-    for (path, before), after in zip(
-        jax.tree_util.tree_leaves_with_path(given), jax.tree.leaves(done.state), strict=True
-    ):
-        types = [(x.shape, x.dtype, x.weak_type) for x in (before, after)]
-        name = jax.tree_util.keystr(path)
-        demand(types[0] == types[1], f"{name} was {types[0]} and became {types[1]}")
+    demand_same_types(given, done.state)
     demand(done.z_gradient.shape == z.shape, f"z_gradient has the shape {done.z_gradient.shape}")
 
 
 def states_survive_the_disk(learner: type[Learner]) -> None:
     """A state survives the disk bit by bit, and has the critic that has_critic says."""
     state = _state(small(learner()))
-    back = store.tree_from_bytes(store.tree_to_bytes(state), state, Path("state"))
-    for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(back), strict=True):
-        np.testing.assert_array_equal(one, other)
+    demand_survives_disk(state, state)
     demand(hasattr(state, "critic") == learner.has_critic, "has_critic is not what the state says")
 
 

@@ -3,20 +3,20 @@
 import dataclasses
 import inspect
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ertrl import store
 from ertrl.config import replace_from_json, to_json
 from ertrl.contracts.small import (
     DIMS,
     LATENT,
     batches,
     demand,
+    demand_same_types,
+    demand_survives_disk,
     one_batch,
     random_state,
     small_config,
@@ -178,9 +178,7 @@ def states_survive_the_disk(method: type[Method]) -> None:
     """A state survives the disk bit by bit."""
     config = _config(method)
     state, blank = (random_state(lambda key: init(config, DIMS), seed=seed) for seed in (0, 1))
-    back = store.tree_from_bytes(store.tree_to_bytes(state), blank, Path("state"))
-    for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(back), strict=True):
-        np.testing.assert_array_equal(one, other)
+    demand_survives_disk(state, blank)
 
 
 def updates_keep_types(method: type[Method]) -> None:
@@ -189,13 +187,7 @@ def updates_keep_types(method: type[Method]) -> None:
     batch = one_batch(config)
     given = jax.eval_shape(lambda: init(config, DIMS))
     returned = jax.eval_shape(lambda s: update(config, s, batch, run_key(0))[0], given)
-    for (path, before), after in zip(
-        jax.tree_util.tree_leaves_with_path(given), jax.tree.leaves(returned), strict=True
-    ):
-        types = [(x.shape, x.dtype, x.weak_type) for x in (before, after)]
-        name = jax.tree_util.keystr(path)
-        demand(types[0] == types[1], f"{name} was {types[0]} and became {types[1]}")
-        demand(not before.weak_type, f"{name} has a weak type; say its dtype")
+    demand_same_types(given, returned)
 
 
 def losses_fall(method: type[Method]) -> None:
@@ -212,10 +204,11 @@ def losses_fall(method: type[Method]) -> None:
     demand(
         all(np.isfinite(list(found.values())).all() for found in metrics), "a metric is not finite"
     )
-    for name in {method.loss, "critic_loss"}:
+    # The critic's target moves, and so does the z it sees: it may take longer than the encoder.
+    for name, share in ((method.loss, 0.8), ("critic_loss", 0.9)):
         demand(name in metrics[0], f"update returns no metric {name}")
         first, last = metrics[0][name], metrics[-1][name]
-        demand(last < 0.8 * first, f"{name} went from {first:.4g} to {last:.4g}")
+        demand(last < share * first, f"{name} went from {first:.4g} to {last:.4g}")
     context = jax.tree.map(lambda x: x[0, :, 0], one.context)
     before, after = (config.method.encode(s.method, context) for s in (fresh, state))
     demand(np.abs(after - before).max() > 1e-3, "the encoder has not moved")

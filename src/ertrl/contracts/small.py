@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, tree_map_with_path
+from jax.tree_util import keystr, tree_leaves_with_path, tree_map_with_path
 
+from ertrl import store
 from ertrl.data.sampler import SamplingConfig
 from ertrl.learners import Learner
 from ertrl.methods import Method
@@ -23,6 +25,21 @@ def demand(holds: Any, otherwise: str) -> None:
     """An assertion that no option of Python turns off."""
     if not holds:
         raise AssertionError(otherwise)
+
+
+def demand_same_types(before: Any, after: Any) -> None:
+    """Of two trees of arrays, leaf by leaf; weak types would make a second program."""
+    pairs = zip(tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
+    for (path, one), other in pairs:
+        types = [(x.shape, x.dtype, x.weak_type) for x in (one, other)]
+        demand(types[0] == types[1], f"{keystr(path)} was {types[0]} and became {types[1]}")
+        demand(not one.weak_type, f"{keystr(path)} has a weak type; say its dtype")
+
+
+def demand_survives_disk(state: Any, blank: Any) -> None:
+    back = store.tree_from_bytes(store.tree_to_bytes(state), blank, Path("state"))
+    for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(back), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def with_fields(config: Any, **values: Any) -> Any:
@@ -85,7 +102,7 @@ def random_state(init: Callable[..., Any], *arguments: Any, seed: int = 0) -> An
 def batches(count: int, config: TrainConfig, seed: int = 0) -> TaskBatch:
     """Random batches [K, T, ...] in which the reward tells the tasks apart."""
     draw = np.random.default_rng(seed)
-    c = config.sampling
+    c = config.drawn
     extra = config.learner.extra_batches
     task = np.stack([draw.permutation(c.meta_batch) for _ in range(count)]).astype(np.int32)
 
@@ -104,7 +121,14 @@ def batches(count: int, config: TrainConfig, seed: int = 0) -> TaskBatch:
     shape = (count, c.meta_batch, c.contexts_per_task, c.context_size)
     *drawn, _ = rows(shape, task[..., None, None])
     context = Context(*(x.astype(np.float32) for x in (*drawn, np.ones(shape))))
-    return TaskBatch(task, context, rl(), rl(extra))
+    batch = TaskBatch(task, context, rl(), rl(extra))
+    if not (window := config.method.window):
+        return batch
+    shape = (count, c.meta_batch, c.windows(window), window)
+    *drawn, _ = rows(shape, task[..., None, None])
+    lengths = draw.integers(1, window + 1, size=(*shape[:-1], 1))
+    inside = np.arange(window) < lengths
+    return batch._replace(windows=Context(*(x.astype(np.float32) for x in (*drawn, inside))))
 
 
 def one_batch(config: TrainConfig, seed: int = 0) -> TaskBatch:

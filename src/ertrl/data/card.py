@@ -36,9 +36,8 @@ def write_card(dataset: Dataset) -> list[Path]:
     """Write or renew the card of a dataset; returns its files."""
     store.sweep(dataset.path)
     summary = describe(dataset)
-    parts = {CARD: text(summary).encode()}
-    if _learned(summary):
-        parts[PICTURE] = draw(summary)
+    parts = {PICTURE: draw(summary)} if _learned(summary) else {}
+    parts[CARD] = text(summary).encode()  # last: where it is, all of it is
     for name, content in parts.items():
         store.write_bytes(dataset.path / name, content)
     return [dataset.path / name for name in parts]

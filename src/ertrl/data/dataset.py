@@ -12,7 +12,7 @@ from ertrl.data import layout
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.text import Described, readable_groups
-from ertrl.types import Dims, Transitions
+from ertrl.types import Context, Dims, Transitions
 
 
 class TaskData(Described):
@@ -62,7 +62,18 @@ class TaskData(Described):
 
     def transitions(self, which: np.ndarray, *, timeouts_terminate: bool = False) -> Transitions:
         """Transitions by their number (0 <= which < len(steps)); any shape."""
-        row = self.steps[which]
+        return self._rows(self.steps[which], timeouts_terminate)
+
+    def windows(self, which: np.ndarray, length: int) -> Context:
+        """Transitions by their number and those that followed; masked behind an episode's end."""
+        first = self.steps[which][..., None]
+        episode, step = np.divmod(first, self._horizon)
+        left = self.lengths[episode] - step
+        ahead = np.arange(length)
+        mask = (ahead < left).astype(np.float32)
+        return Context.of(self._rows(first + np.minimum(ahead, left - 1), False), mask)
+
+    def _rows(self, row: np.ndarray, timeouts_terminate: bool) -> Transitions:
         episode, step = np.divmod(row, self._horizon)
         flat = self.observations.reshape(-1, self.observations.shape[-1])
         here = row + episode  # L+1 observations per episode against L rows

@@ -92,6 +92,7 @@ def _checkpoint(
     return {
         "checkpoint": number,
         "updates": point.get("updates"),
+        "noise": point.get("noise"),
         "seconds": point.get("seconds"),
         "episodes": sum(int(rows.sum()) for _, rows in there),
         "mean_return": float(np.mean(means)),
@@ -162,6 +163,7 @@ class Table(NamedTuple):
 def tables(summary: dict[str, Any]) -> list[Table]:
     """Returns per group, per checkpoint and per task."""
     groups = summary["groups"]
+    when = "noise" if any("noise" in point for point in summary["curve"]) else "updates"
     count = ("episodes", "transitions", "data", *REFERENCES)
     return [
         Table(
@@ -175,8 +177,8 @@ def tables(summary: dict[str, Any]) -> list[Table]:
         Table(
             "Returns by checkpoint",
             "Mean over tasks (lowest to highest task).",
-            ("checkpoint", "updates", "seconds", *groups),
-            _checkpoint_rows([group["checkpoints"] for group in groups.values()]),
+            ("checkpoint", when, "seconds", *groups),
+            _checkpoint_rows([group["checkpoints"] for group in groups.values()], when),
         ),
         Table(
             "Tasks",
@@ -206,14 +208,15 @@ def _numbers(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def _checkpoint_rows(groups: list[list[dict[str, Any]]]) -> list[Sequence[str]]:
-    """Not every group need have every checkpoint."""
+def _checkpoint_rows(groups: list[list[dict[str, Any]]], when: str) -> list[Sequence[str]]:
+    """Not every group need have every checkpoint. `when` is what its number stands for."""
     by_number = [{point["checkpoint"]: point for point in points} for points in groups]
     rows: list[Sequence[str]] = []
     for number in sorted(set().union(*by_number)):
         found = [points.get(number) for points in by_number]
-        when = next(point for point in found if point)
-        age = [f"{when[k]:,.0f}" if when[k] is not None else "" for k in ("updates", "seconds")]
+        own = next(point for point in found if point)
+        forms = {when: ".2f" if when == "noise" else ",.0f", "seconds": ",.0f"}
+        age = ["" if own[k] is None else format(own[k], form) for k, form in forms.items()]
         returns = "{mean_return:.1f} ({lowest_task:.1f} to {highest_task:.1f})"
         rows.append((str(number), *age, *(returns.format(**p) if p else "" for p in found)))
     return rows

@@ -92,6 +92,8 @@ class Reference(Shape):
     random: Real | UnsetType = UNSET
     zero: Real | UnsetType = UNSET
     collector: Real | UnsetType = UNSET
+    success: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    """Share of the expert's episodes that fulfil the task, where tasks can be fulfilled."""
 
 
 class Task(Shape):

@@ -16,12 +16,12 @@ from msgspec import UNSET, UnsetType
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset
 from ertrl.data.minari_export import OURS, SHARED, UNITS, minari_library
-from ertrl.data.scaling import ActionRange
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 from ertrl.envs.rollout import blank_episodes
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.progress import Meter, ProgressStyle
+from ertrl.runtime import ActionRange
 from ertrl.shape import Real, Shape, Text, fit
 
 
@@ -263,7 +263,7 @@ def _fill(
 
 def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:
     """Actions in [-1, 1]; those whose bounds these are stay the same bit for bit."""
-    low, high = bounds
+    low, high = bounds.low, bounds.high
     slack = 1e-5 * (high - low)  # rounding of whoever recorded them
     if ((actions < low - slack) | (actions > high + slack)).any():
         raise DataError(

@@ -1,9 +1,8 @@
-"""What numbers are scaled by before a network sees them.
+"""What observations and rewards are scaled by before a network sees them.
 
-A `Scaling` brings observations and rewards to a size of about 1, with statistics of the training
-tasks; the setting `standardise` of a run turns it on. An `ActionRange` says which actions of one's
-own the stored ones in [-1, 1] stand for. A run records both, so its agent carries them, and
-whoever uses it sees own units only.
+A `Scaling` brings them to a size of about 1, with statistics of the training tasks; the setting
+`standardise` of a run turns it on. A run records it, so its agent carries it, and whoever uses it
+sees own units only.
 """
 
 from typing import Any, NamedTuple
@@ -12,51 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ertrl.data.dataset import Dataset
-from ertrl.errors import DataError
 from ertrl.types import Array, Context, TaskBatch, Transitions
 
 SMALLEST = 1e-6
 """A deviation below this is no deviation: such a number is only shifted."""
-BEYOND = 0.1
-"""How far outside of the range, in widths of it, actions of new logs may lie."""
-
-
-class ActionRange(NamedTuple):
-    """Lowest and highest action in the units of whoever acts."""
-
-    low: Float[np.ndarray, "A"]
-    high: Float[np.ndarray, "A"]
-
-    @classmethod
-    def of_json(cls, stored: dict[str, Any], action_dim: int) -> "ActionRange":
-        """As a manifest or a run records it; where it says nothing, [-1, 1]."""
-        ends = {"action_low": -1.0, "action_high": 1.0}
-        low, high = (np.broadcast_to(stored.get(k, v), (action_dim,)) for k, v in ends.items())
-        return cls(low.astype(np.float64), high.astype(np.float64))
-
-    def inward(self, action: np.ndarray) -> np.ndarray:
-        """Own units to [-1, 1]; bit for bit the same where these are one's own."""
-        if (self.low == -1).all() and (self.high == 1).all():
-            return np.asarray(action)
-        return 2 * (np.asarray(action, np.float64) - self.low) / (self.high - self.low) - 1
-
-    def outward(self, action: np.ndarray) -> np.ndarray:
-        """[-1, 1] to own units."""
-        if (self.low == -1).all() and (self.high == 1).all():
-            return np.asarray(action)
-        own = self.low + (np.asarray(action, np.float64) + 1) / 2 * (self.high - self.low)
-        return own.astype(np.float32)
-
-    def check(self, action: np.ndarray) -> None:
-        """Refuse actions that are clearly in other units."""
-        slack = BEYOND * (self.high - self.low)
-        if ((action < self.low - slack) | (action > self.high + slack)).any():
-            axes = tuple(range(np.ndim(action) - 1))
-            raise DataError(
-                f"actions reach from {np.min(action, axis=axes).tolist()} to "
-                f"{np.max(action, axis=axes).tolist()}, but this agent knows actions from "
-                f"{self.low.tolist()} to {self.high.tolist()}: are they in other units?"
-            )
 
 
 class Scaling(NamedTuple):
@@ -112,6 +70,7 @@ class Scaling(NamedTuple):
             context=self.context(batch.context),
             rl=self.transitions(batch.rl),
             more_rl=self.transitions(batch.more_rl),
+            windows=batch.windows and self.context(batch.windows),
         )
 
 

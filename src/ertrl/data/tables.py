@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ertrl.errors import DataError
+from ertrl.errors import DataError, ErtrlError
 from ertrl.plugins import require
 
 Columns = dict[str, np.ndarray]
@@ -25,7 +25,9 @@ def read_columns(path: Path) -> Columns:
         raise DataError(f"{path} does not exist")
     try:
         return READERS[path.suffix](path)
-    except (OSError, ValueError, UnicodeDecodeError, csv.Error) as error:
+    except ErtrlError:
+        raise
+    except Exception as error:  # a file may hold anything, and fail in as many ways
         raise DataError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from None
 
 
@@ -42,7 +44,10 @@ def _read_folder(folder: Path) -> Columns:
     files = sorted(f for f in folder.iterdir() if f.suffix in READERS)
     if not files:
         raise DataError(f"{folder} holds no file that ends in one of {', '.join(READERS)}")
-    parts = {file: read_columns(file) for file in files}
+    parts = {
+        file: {name: np.atleast_1d(values) for name, values in read_columns(file).items()}
+        for file in files
+    }
     names = list(parts[files[0]])
     for file, columns in parts.items():
         if set(columns) != set(names):
@@ -50,8 +55,15 @@ def _read_folder(folder: Path) -> Columns:
                 f"{file} has the columns {', '.join(sorted(columns))}, {files[0].name} has "
                 f"{', '.join(sorted(names))}: files of one folder must have the same"
             )
+        for name in names:
+            widths = [part[name].shape[1:] for part in (columns, parts[files[0]])]
+            if widths[0] != widths[1]:
+                raise DataError(
+                    f"column '{name}' of {file} holds {widths[0] or 'a value'} per row, that of "
+                    f"{files[0].name} {widths[1] or 'a value'}: they must be the same"
+                )
     joined = {name: np.concatenate([columns[name] for columns in parts.values()]) for name in names}
-    if "task" not in names:
+    if names and "task" not in names:
         rows = [len(next(iter(columns.values()))) for columns in parts.values()]
         joined["task"] = np.repeat([file.stem for file in files], rows)
     return joined
@@ -75,7 +87,10 @@ def _read_csv(path: Path) -> Columns:
 
 
 def _read_npz(path: Path) -> Columns:
-    with np.load(path, allow_pickle=False) as file:
+    file = np.load(path, allow_pickle=False)
+    if isinstance(file, np.ndarray):
+        raise ValueError("it is a single array that has no name")
+    with file:
         return {name: file[name] for name in file.files}
 
 
@@ -86,7 +101,7 @@ def _read_parquet(path: Path) -> Columns:
     for name in table.column_names:
         values = table[name].to_numpy()
         if values.dtype == object and len(values) and isinstance(values[0], np.ndarray):
-            if len({v.shape for v in values}) > 1:
+            if len({np.shape(v) for v in values}) > 1:
                 raise ValueError(f"the vectors of column '{name}' differ in length")
             values = np.stack(list(values))
         columns[name] = values.astype(str) if values.dtype == object else values

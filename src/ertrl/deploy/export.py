@@ -49,8 +49,9 @@ def export_agent(
     samples = {"random": random_sample(agent)}
     if dataset is not None:
         samples["logged"] = logged_sample(dataset)
-    work = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    work = out.with_name(f".{out.name}.exporting")
     with store.claim(out):
+        shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         try:
             files = {WEIGHTS: store.arrays_to_bytes(arrays_of(plain))}
             if onnx:

@@ -94,8 +94,8 @@ def policy(agent: runtime.Agent) -> bytes:
     """Observation [N, O], z [N, Z] -> action [N, A]."""
     g = Graph()
     best = g.op("Tanh", g.mlp(agent.policy, g.op("Concat", "observation", "z", axis=-1)))
-    action = g.op("Mul", best, g.constant(agent.action_half))
-    action = g.op("Add", action, g.constant(agent.action_middle))
+    action = g.op("Mul", best, g.constant(agent.actions.half))
+    action = g.op("Add", action, g.constant(agent.actions.middle))
     sizes = {
         "observation": ["rows", agent.observation_dim],
         "z": ["rows", agent.inference.latent_dim],
@@ -106,7 +106,7 @@ def policy(agent: runtime.Agent) -> bytes:
 def encoder(agent: runtime.Agent) -> bytes:
     """Observation [H, O], action [H, A], reward [H, 1], next_observation [H, O] -> z [Z]."""
     g, inference = Graph(), agent.inference
-    action = g.standardised("action", agent.action_middle, agent.action_half)
+    action = g.standardised("action", agent.actions.middle, agent.actions.half)
     inputs = ["observation", action, "reward", "next_observation"]
     if isinstance(inference, Mean):
         z = _mean(g, inference, inputs)

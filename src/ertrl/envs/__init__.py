@@ -4,7 +4,7 @@ from ertrl.envs.families import family_names, make_family
 from ertrl.envs.family import Family, Simulation, Step, parse_options
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
 from ertrl.envs.own import register_family
-from ertrl.envs.rollout import Watch, anchor_returns, mean_returns, rollout
+from ertrl.envs.rollout import Watch, anchor_returns, mean_returns, rollout, success_rates
 from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split, group_title
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "parse_options",
     "register_family",
     "rollout",
+    "success_rates",
 ]

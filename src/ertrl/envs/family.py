@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from ertrl.envs.symmetry import Symmetry
 from ertrl.envs.tasks import GROUP_TITLES, PAPER_SPLIT, Split
 from ertrl.errors import ConfigError, unknown
+from ertrl.runtime import ActionRange
 from ertrl.text import Described, readable_groups
 
 Option = bool | int | float | str
@@ -38,6 +39,8 @@ class Step(NamedTuple):
     """Task-independent facts that the reward is computed from."""
     terminated: Bool[np.ndarray, "N"]
     diverged: Bool[np.ndarray, "N"]
+    success: Float[np.ndarray, "N"] | None = None
+    """1 where the task is fulfilled, NaN where nobody says; for tasks that can be."""
 
 
 class Simulation(ABC):
@@ -131,6 +134,20 @@ class Family(Described, ABC):
         All arguments share these axes, and there may be any number of them.
         """
 
+    @property
+    def relabels(self) -> bool:
+        """Whether `reward` tells of any outcome what it is worth in another task."""
+        return self.varies == "reward"
+
+    @property
+    def scripted(self) -> bool:
+        """Whether there is a scripted `expert`, which is recorded instead of training SAC."""
+        return False
+
+    def expert(self, observation: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """What a scripted expert does in these rows, which it knows the tasks of, in [-1, 1]."""
+        raise ConfigError(f"{self.name} has no scripted expert")
+
     def _facts(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -146,6 +163,13 @@ class Family(Described, ABC):
     @property
     def observation_dim(self) -> int:
         return sum(size for _, size in self.layout)
+
+    @property
+    def actions(self) -> ActionRange:
+        """Actions in the units of whoever acts."""
+        if self.action_low is None or self.action_high is None:
+            return ActionRange.of_json({}, self.action_dim)
+        return ActionRange(np.array(self.action_low), np.array(self.action_high))
 
     @property
     def n_tasks(self) -> int:

@@ -35,25 +35,16 @@ def env_id(family: str) -> str:
 
 
 def _spaces(family: Family) -> tuple[Box, Box]:
-    limit = OBSERVATION_LIMIT
+    limit, actions = OBSERVATION_LIMIT, family.actions
     return (
         Box(-limit, limit, (family.observation_dim,), np.float32),
-        Box(*_ends(family), (family.action_dim,), np.float32),
+        Box(actions.low.astype(np.float32), actions.high.astype(np.float32)),
     )
 
 
-def _ends(family: Family) -> tuple[Any, Any]:
-    """Lowest and highest action in the units of whoever acts."""
-    if family.action_low is None or family.action_high is None:
-        return -1.0, 1.0
-    return np.array(family.action_low, np.float32), np.array(family.action_high, np.float32)
-
-
 def _inward(family: Family, action: np.ndarray) -> np.ndarray:
-    """Such actions as a simulation takes them, in [-1, 1]."""
-    low, high = _ends(family)
-    inward = action if family.action_low is None else 2 * (action - low) / (high - low) - 1
-    return np.clip(inward, -1, 1)
+    """Actions of whoever acts as a simulation takes them, in [-1, 1]."""
+    return np.clip(family.actions.inward(np.asarray(action)), -1, 1)
 
 
 def _made(family: str | Family, options: dict[str, Option]) -> Family:
@@ -107,7 +98,7 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return observation, {"parameters": self.parameters.copy()}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        action = _inward(self.family, np.asarray(action))[None]
+        action = _inward(self.family, action)[None]
         step = self._simulation.step(action)
         reward = self.family.reward(step.outcome, action, self.parameters[None])[0]
         diverged = bool(step.diverged[0])
@@ -115,6 +106,8 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             _warn_of_divergence(self.family)
         info = {"parameters": self.parameters.copy(), "outcome": step.outcome[0]}
         info["diverged"] = diverged
+        if step.success is not None and not np.isnan(step.success[0]):
+            info["success"] = float(step.success[0])
         return step.observation[0], float(reward), bool(step.terminated[0]), diverged, info
 
     def render(self) -> np.ndarray:
@@ -200,7 +193,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """One control step in every row, except that rows whose episode ended start anew."""
         restarted = self._ended
         going = ~restarted
-        actions = _inward(self.family, np.asarray(actions))
+        actions = _inward(self.family, actions)
         step = self._simulation.step(actions)
         reward = self.family.reward(step.outcome, actions, self.parameters)
         observation = step.observation

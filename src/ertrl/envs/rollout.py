@@ -47,7 +47,7 @@ def rollout(
     simulation = family.simulate(parameters)
     observation = simulation.reset(seeds)
     episodes.observation[:, 0] = observation
-    alive = np.ones(n, bool)
+    alive, success = np.ones(n, bool), np.full(n, np.nan, np.float32)
     for t in range(horizon):
         action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
         step = simulation.step(action)
@@ -58,6 +58,8 @@ def rollout(
         episodes.observation[alive, t + 1] = observation[alive]
         episodes.length[alive] += 1
         episodes.diverged[alive & step.diverged] = True
+        if step.success is not None:
+            success[alive] = np.fmax(success, step.success)[alive]
         if watch is not None:
             watch(before, action, reward, observation, alive & ~step.diverged)
         episodes.terminated[alive & step.terminated] = True
@@ -65,7 +67,7 @@ def rollout(
         if not alive.any():
             break
     episodes.truncated[alive] = True
-    return episodes
+    return episodes._replace(success=success)
 
 
 def anchor_returns(
@@ -87,6 +89,20 @@ def anchor_returns(
         return mean_returns(rollout(family, parameters, lambda _, t: plan[:, t], seeds), tasks)
 
     return {name: mean_return(plan) for name, plan in actions.items()}
+
+
+def success_rates(episodes: Episodes, tasks: Sequence[int]) -> np.ndarray | None:
+    """Share of each task's episodes that fulfilled it, as `mean_returns`; None: nobody says."""
+    if episodes.success is None or np.isnan(episodes.success).all():
+        return None
+    told = told_success(episodes.success).reshape(len(tasks), -1)
+    usable = ~episodes.diverged.reshape(len(tasks), -1)
+    return (told * usable).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
+
+
+def told_success(success: np.ndarray) -> np.ndarray:
+    """Where some episodes tell of a success and others of none, those failed."""
+    return success if np.isnan(success).all() else np.nan_to_num(success)
 
 
 def mean_returns(episodes: Episodes, tasks: Sequence[int]) -> np.ndarray:

@@ -59,6 +59,23 @@ def released_line(first: float, step: float) -> np.ndarray:
     return first + step * np.concatenate([train, between, moderate, extreme])[:, None]
 
 
+def box_of_tasks(low: Sequence[float], high: Sequence[float], margin: float) -> np.ndarray:
+    """20 tasks that fill a box, 10 others in it, and 10 on a larger box around it.
+
+    That one is larger by `margin` times the half width, on all sides. For PAPER_SPLIT.
+    """
+    middle, half = np.add(low, high) / 2, np.subtract(high, low) / 2
+    # Powers of the root of x^(d+1) = x + 1 spread points evenly: the plastic number, for d = 2.
+    root = np.max(np.roots([1.0, *[0.0] * (len(low) - 1), -1.0, -1.0]).real)
+    steps = root ** -np.arange(1.0, len(low) + 1)
+    unit = 2 * ((0.5 + np.arange(1, 41)[:, None] * steps) % 1) - 1
+    inside, outside = unit[:30], unit[30:]
+    held_out = np.arange(30) % 3 == 2
+    outside = (1 + margin) * outside / np.abs(outside).max(axis=1, keepdims=True)
+    unit = np.concatenate([inside[~held_out], inside[held_out], outside])
+    return middle + half * unit
+
+
 HELD_OUT = 0.2
 """Share of tasks that stay unseen unless somebody says otherwise."""
 FEWEST = 2

@@ -17,8 +17,10 @@ import numpy as np
 from ertrl.errors import SimulationError
 from ertrl.plugins import FILE_PREFIX
 
-Moved = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Observations, rewards, terminated and truncated of the rows that were stepped."""
+Moved = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Observations, rewards, terminated, truncated and success (NaN: not told) of the rows stepped."""
+SUCCESS = ("success", "is_success")
+"""What an environment's `info` may call it."""
 
 
 class Rows(Protocol):
@@ -52,10 +54,12 @@ class LocalRows:
         for row, action in zip(rows, actions, strict=True):
             space = self._envs[row].action_space
             own = np.asarray(action, space.dtype).reshape(space.shape)
-            observation, reward, terminated, truncated, _ = self._envs[row].step(own)
-            moved.append((_flat(observation), float(reward), bool(terminated), bool(truncated)))
-        seen, reward, terminated, truncated = zip(*moved, strict=True)
-        return np.stack(seen), np.array(reward), np.array(terminated), np.array(truncated)
+            observation, reward, terminated, truncated, info = self._envs[row].step(own)
+            success = next((float(info[name]) for name in SUCCESS if name in info), np.nan)
+            flags = bool(terminated), bool(truncated)
+            moved.append((_flat(observation), float(reward), *flags, success))
+        seen, *others = zip(*moved, strict=True)
+        return np.stack(seen), *(np.array(values) for values in others)  # ty: ignore
 
 
 def _flat(observation: Any) -> np.ndarray:
@@ -79,10 +83,8 @@ class SpreadRows:
         return np.concatenate(self._ask("reset", rows, np.asarray(seeds)))
 
     def step(self, rows: np.ndarray, actions: np.ndarray) -> Moved:
-        answers = self._ask("step", rows, actions)
-        seen, reward, terminated, truncated = zip(*answers, strict=True)
-        seen, reward = np.concatenate(seen), np.concatenate(reward)
-        return seen, reward, np.concatenate(terminated), np.concatenate(truncated)
+        parts = zip(*self._ask("step", rows, actions), strict=True)
+        return tuple(np.concatenate(part) for part in parts)  # ty: ignore
 
     def _ask(self, what: str, rows: np.ndarray, values: np.ndarray) -> list[Any]:
         """Rows come in ascending order, so answers of the workers in turn are in order, too."""

@@ -9,6 +9,7 @@ from ertrl.evaluation.evaluate import (
     missing_repeats,
     normalise,
     references,
+    success_percentages,
     summarise,
     warn_of_scale,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "missing_repeats",
     "normalise",
     "references",
+    "success_percentages",
     "summarise",
     "warn_of_scale",
 ]

@@ -8,13 +8,13 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from ertrl.data.scaling import ActionRange, Scaling
+from ertrl.data.scaling import Scaling
 from ertrl.errors import ConfigError, DataError, PluginError
 from ertrl.evaluation.context import Buffered, Running
 from ertrl.learners import Learner
 from ertrl.methods import Method
 from ertrl.methods.inference import Belief
-from ertrl.runtime import Adapted
+from ertrl.runtime import ActionRange, Adapted
 from ertrl.runtime import Agent as PlainAgent
 from ertrl.text import Described
 from ertrl.types import Context, Dims, Transitions
@@ -156,8 +156,7 @@ class Agent(Described):
         inference = sums.plain()
         if self.scaling is not None:
             inference, policy = inference.scaled(*self.scaling), policy.scaled(*self.scaling[:2])
-        low, high = (end.astype(np.float32) for end in self.action_range)
-        return PlainAgent(*self.dims[:2], inference, policy, low, high)
+        return PlainAgent(*self.dims[:2], inference, policy, self.action_range)
 
     def nothing(self, rows: int) -> Context:
         """Contexts with room for one transition that is not there."""
@@ -217,13 +216,8 @@ class Agent(Described):
             raise DataError(f"a context is made of numbers: {error}") from None
         self.check_context(arrays)
         if not isinstance(transitions, Transitions):
-            arrays[1] = self.stored_actions(arrays[1])
+            arrays[1] = self.action_range.checked(arrays[1])
         return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
-
-    def stored_actions(self, action: np.ndarray) -> np.ndarray:
-        """Actions in one's own units as datasets hold them."""
-        self.action_range.check(action)
-        return self.action_range.inward(action).astype(np.float32)
 
     def check_context(self, arrays: Sequence[np.ndarray]) -> None:
         """Refuse arrays [1, H, ...] that are no context."""
@@ -256,7 +250,7 @@ class AdaptedAgent(Described):
         if observation.shape != (width,):
             raise DataError(f"observation must have shape ({width},), got {observation.shape}")
         action = self._agent.act(observation[None], self.z[None])[0]
-        return self._agent.action_range.outward(action)
+        return self._agent.action_range.outward(action).astype(np.float32)
 
 
 class BufferedAgent:
@@ -273,7 +267,7 @@ class BufferedAgent:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
         row = [np.asarray(x, np.float32) for x in (observation, action, reward, next_observation)]
         self._agent.check_context([x[None, None] for x in row])
-        row[1] = self._agent.stored_actions(row[1])
+        row[1] = self._agent.action_range.checked(row[1])
         self._known.add([x[None] for x in row], np.ones(1, bool))
         self.transitions += 1
 

@@ -1,7 +1,7 @@
 """Evaluate an agent under all protocols and put the returns on a common scale."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ from ertrl.data import Dataset
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
-from ertrl.evaluation.on_logs import evaluate_on_logs, log_scores
+from ertrl.evaluation.on_logs import log_scores, measure_on_logs
 from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
 from ertrl.evaluation.shapes import SMALLEST_RANGE
 from ertrl.evaluation.stepwise import continual, thompson
@@ -37,9 +37,15 @@ class Evaluation(Described, dict):
         """Mean normalised return (random 0, expert 100) per 'protocol/group'."""
         return summarise(self)
 
+    @cached_property
+    def success(self) -> dict[str, float]:
+        """Percentage of fulfilled tasks per 'protocol/group', where tasks can be fulfilled."""
+        return success_percentages(self)
+
     def _facts(self) -> dict[str, Any]:
         rounded = {name: f"{score:.1f}" for name, score in self.scores.items()}
-        return {"run": self["run"], "step": self["step"], **rounded}
+        fulfilled = {f"success {name}": f"{rate:.0f} %" for name, rate in self.success.items()}
+        return {"run": self["run"], "step": self["step"], **rounded, **fulfilled}
 
 
 def evaluate_agent(
@@ -60,11 +66,20 @@ def evaluate_agent(
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
         if name == "thompson":
             agent.check_posterior()
-    if not dataset.has_simulator:
-        return evaluate_on_logs(agent, dataset, step=step, run=run)
-    family = dataset.make_family()
     config = agent.config.evaluation
-    measured = {}
+    about = {
+        "kind": "ertrl-evaluation",
+        "run": run,
+        "step": step,
+        "family": dataset.family,
+        "dataset": dataset.fingerprint,
+        "evaluation": to_json(config),
+        "tasks": list(dataset.tasks),
+        "groups": dataset.groups,
+    }
+    if not dataset.has_simulator:
+        return {**about, "references": {}, "protocols": {}, "logs": measure_on_logs(agent, dataset)}
+    family, measured = dataset.make_family(), {}
     rows = len(dataset.tasks) * config.repeats
     width = 2 * dataset.dims.observation + dataset.dims.action + 4
     require_memory(
@@ -80,18 +95,13 @@ def evaluate_agent(
         trial = trial_of(name)
         PROTOCOLS[name](trial)
         found = trial.result()._asdict()
+        if np.isnan(found["success"]).all():
+            del found["success"]
         if trial.step_curve is not None:
             found |= trial.step_curve._asdict()
         measured[name] = {k: _plain(v) for k, v in found.items()}
     return {
-        "kind": "ertrl-evaluation",
-        "run": run,
-        "step": step,
-        "family": dataset.family,
-        "dataset": dataset.fingerprint,
-        "evaluation": to_json(config),
-        "tasks": list(dataset.tasks),
-        "groups": dataset.groups,
+        **about,
         "references": references(dataset),
         "protocols": measured,
         "oracle": {"returns": _plain(oracle(trial_of("oracle")))},
@@ -108,9 +118,14 @@ def _plain(values: np.ndarray) -> list[Any]:
 
 
 def references(dataset: Dataset) -> dict[str, list[float]]:
-    """Returns of expert, random and idle policies per task: the ends of the scale."""
+    """Returns of expert, random and idle policies per task: the ends of the scale.
+
+    Where tasks can be fulfilled, also how often the expert does that.
+    """
     tasks = dataset.tasks.values()
-    return {kind: [t.reference[kind] for t in tasks] for kind in ("expert", "random", "zero")}
+    kinds = ["expert", "random", "zero"]
+    kinds += ["success"] if all("success" in t.reference for t in tasks) else []
+    return {kind: [t.reference[kind] for t in tasks] for kind in kinds}
 
 
 def warn_of_scale(dataset: Dataset) -> None:
@@ -167,12 +182,25 @@ def summarise(result: dict[str, Any]) -> dict[str, float]:
     """
     if "logs" in result:
         return log_scores(result)
+    return _means(result, "returns", lambda returns: normalise(returns, result["references"]))
+
+
+def success_percentages(result: dict[str, Any]) -> dict[str, float]:
+    """Percentage of last episodes that fulfilled their task, per 'protocol/group'."""
+    return _means(result, "success", lambda success: 100 * success)
+
+
+def _means(
+    result: dict[str, Any], what: str, scaled: Callable[[np.ndarray], np.ndarray]
+) -> dict[str, float]:
+    """Mean per 'protocol/group', over the repeats and the tasks that were measured."""
     place = {task: i for i, task in enumerate(result["tasks"])}
-    scores = {}
+    means = {}
     for protocol, measured in result["protocols"].items():
-        returns = np.array(measured["returns"], np.float64)
-        normalised = mean_of_measured(normalise(returns, result["references"]), axis=1)
-        for group, tasks in result["groups"].items():
-            rows = [place[t] for t in tasks]
-            scores[f"{protocol}/{group}"] = float(mean_of_measured(normalised[rows]))
-    return {name: score for name, score in scores.items() if not np.isnan(score)}
+        if what in measured:
+            values = scaled(np.array(measured[what], np.float64))
+            of_task = mean_of_measured(values, axis=1)
+            for group, tasks in result["groups"].items():
+                rows = [place[t] for t in tasks]
+                means[f"{protocol}/{group}"] = float(mean_of_measured(of_task[rows]))
+    return {name: mean for name, mean in means.items() if not np.isnan(mean)}

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ertrl import rng
-from ertrl.config import to_json
 from ertrl.data import Dataset, TaskData
 from ertrl.data.scaling import Scaling
 from ertrl.evaluation.agent import Agent
@@ -33,30 +32,18 @@ DISCOUNT = 0.99
 """Of learners that have none of their own."""
 
 
-def evaluate_on_logs(agent: Agent, dataset: Dataset, *, step: int, run: str) -> dict[str, Any]:
+def measure_on_logs(agent: Agent, dataset: Dataset) -> dict[str, Any]:
     """What can be known without a simulator, as plain JSON."""
     scaling = agent.scaling or Scaling.of(dataset)
     rows = {task: _Rows.of(dataset, task) for task in dataset.tasks}
     z = {task: _code(agent, dataset, task) for task in dataset.tasks}
     return {
-        "kind": "ertrl-evaluation",
-        "run": run,
-        "step": step,
-        "family": dataset.family,
-        "dataset": dataset.fingerprint,
-        "evaluation": to_json(agent.config.evaluation),
-        "tasks": list(dataset.tasks),
-        "groups": dataset.groups,
-        "references": {},
-        "protocols": {},
-        "logs": {
-            "discount": _discount(agent),
-            "prediction": _prediction(dataset, rows, z, scaling),
-            "value": {
-                "policy": [_value(agent, rows[t], z[t], scaling) for t in dataset.tasks],
-                "blind": [_value(agent, rows[t], agent.z0, scaling) for t in dataset.tasks],
-                "behaviour": [_value(agent, rows[t], None, scaling) for t in dataset.tasks],
-            },
+        "discount": _discount(agent),
+        "prediction": _prediction(dataset, rows, z, scaling),
+        "value": {
+            "policy": [_value(agent, rows[t], z[t], scaling) for t in dataset.tasks],
+            "blind": [_value(agent, rows[t], agent.z0, scaling) for t in dataset.tasks],
+            "behaviour": [_value(agent, rows[t], None, scaling) for t in dataset.tasks],
         },
     }
 

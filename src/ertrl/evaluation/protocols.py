@@ -30,6 +30,7 @@ from ertrl import rng
 from ertrl.config import Count
 from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, Watch, rollout
+from ertrl.envs.rollout import told_success
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.context import ContextBuffer
 from ertrl.types import Episodes
@@ -54,6 +55,8 @@ class ProtocolResult(NamedTuple):
 
     returns: np.ndarray
     """Undiscounted return of the last evaluation episode."""
+    success: np.ndarray
+    """1 where that episode fulfilled the task; NaN where nobody says."""
     interaction_steps: np.ndarray
     """Environment steps taken in the task, evaluation included."""
     curve_returns: np.ndarray
@@ -97,6 +100,7 @@ class Trial:
         self.failed = np.zeros(len(self.rows), bool)
         self.behind_z = np.zeros(len(self.rows), int)
         self._z_used = self.z.copy()
+        self._success = np.full(len(self.rows), np.nan)
         self.prolong(config.episodes)
         self._name, self.seed, self._round = name, seed, 0
         self.step_curve: StepCurve | None = None
@@ -143,6 +147,8 @@ class Trial:
         self._curve_returns[point] = returns[rows]
         self._curve_context[point] = self.behind_z[rows]
         self._z_used[rows] = self.z[rows]
+        if episodes.success is not None:
+            self._success[rows] = episodes.success[rows]
         self.steps[rows] += episodes.length[rows]
         self._round += 1
         return episodes
@@ -204,6 +210,7 @@ class Trial:
         curve = np.where(self.failed[:, None], np.nan, self._curve_returns)
         return ProtocolResult(
             returns=curve[:, -1].reshape(shape),
+            success=np.where(self.failed, np.nan, told_success(self._success)).reshape(shape),
             interaction_steps=(self.steps + self.explored).reshape(shape),
             curve_returns=curve.reshape(*shape, self.episodes),
             curve_context=self._curve_context.reshape(*shape, self.episodes),

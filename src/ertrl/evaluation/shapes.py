@@ -29,12 +29,15 @@ class References(Shape):
     expert: list[Real] | UnsetType = UNSET
     random: list[Real] | UnsetType = UNSET
     zero: list[Real] | UnsetType = UNSET
+    success: list[Real] | UnsetType = UNSET
+    """Not an end of the scale: how often the expert fulfils the task."""
 
 
 class ProtocolNumbers(Shape):
     """What a protocol measured; axes [task, repeat, ...]."""
 
     returns: Plane
+    success: Plane | UnsetType = UNSET
     interaction_steps: list[list[Whole]] | UnsetType = UNSET
     curve_returns: Solid | UnsetType = UNSET
     curve_context: Solid | UnsetType = UNSET
@@ -91,12 +94,13 @@ class Evaluation(Shape, kw_only=True):
         if not self.protocols:
             raise ValueError("Expected at least one protocol, or what logs alone can tell")
         for name in References.__struct_fields__:
-            rectangle(f"references.{name}", getattr(self.references, name) or [], count)
+            if name != "success" or self.references.success is not UNSET:
+                rectangle(f"references.{name}", getattr(self.references, name) or [], count)
         measured = dict(self.protocols) | ({"oracle": self.oracle} if self.oracle else {})
         for protocol, numbers in measured.items():
             for name in numbers.__struct_fields__:
                 if (values := getattr(numbers, name)) is not UNSET and name != "step_context":
-                    plane = name in ("returns", "interaction_steps")
+                    plane = name in ("returns", "success", "interaction_steps")
                     axes = (count, repeats) if plane else (count, repeats, None)
                     rectangle(f"{protocol}.{name}", values, *axes)
 
@@ -156,6 +160,16 @@ class Projection(Shape):
         rectangle("pca_share", self.pca_share, 2)
 
 
+class ProbeSizes(Shape):
+    """How much was probed."""
+
+    transitions: Few
+    contexts: Few
+    leak_contexts: Few | UnsetType = UNSET
+    leak_checkpoints: Few | UnsetType = UNSET
+    projected: Few | UnsetType = UNSET
+
+
 class Probes(Shape, kw_only=True):
     """probes/NNNNNNNN.json of a run."""
 
@@ -165,7 +179,7 @@ class Probes(Shape, kw_only=True):
     step: Steps
     family: Name
     dataset: Text
-    settings: dict[Name, Whole]
+    settings: ProbeSizes
     regression: list[Regression]
     leak: Leak
     projection: Projection

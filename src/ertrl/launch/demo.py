@@ -1,15 +1,21 @@
 """The main job from start to end: data, two methods, several seeds, one report."""
 
 import time
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ertrl.api import collect
-from ertrl.launch.grid import Contender, compare
+from ertrl.launch.jobs import THREADS_PER_PROCESS
+from ertrl.launch.processes import run_jobs
+from ertrl.launch.seeds import training_job
+from ertrl.profiles import train_config
 from ertrl.progress import say
 from ertrl.reporting import print_summary, report
+from ertrl.training import Run
 
-DEMO = (Contender("er-trl"), Contender("focal"))
+METHODS = ("er-trl", "focal")
 
 
 def demo(family: str = "point-robot", seeds: int = 3, out: str | Path = "demo") -> dict[str, Any]:
@@ -18,12 +24,17 @@ def demo(family: str = "point-robot", seeds: int = 3, out: str | Path = "demo") 
     place = out / "data" / family
     say(f"1/3 behaviour data of all {family} tasks -> {place}")
     dataset = collect(family, place)
-    names = " and ".join(contender.method for contender in DEMO)
-    say(f"2/3 meta-training {names}, {seeds} seeds each -> {out / 'runs'}")
-    runs = compare([dataset], DEMO, range(seeds), out)
+    say(f"2/3 meta-training {' and '.join(METHODS)}, {seeds} seeds each -> {out / 'runs'}")
+    runs = []
+    for seed, method in product(range(seeds), METHODS):
+        config = replace(train_config("laptop", family, method, dataset=dataset), seed=seed)
+        place = out / "runs"
+        run = Run.create(place, dataset, config, "laptop", threads=THREADS_PER_PROCESS)
+        runs.append(run)
+    run_jobs([training_job(run, dataset) for run in runs])
     say(f"3/3 report -> {out / 'report' / 'report.html'}")
     page = report(runs, out / "report")
     print_summary(runs)
     minutes = (time.monotonic() - begun) / 60
     say(f"Done in {minutes:.1f} minutes. Open {page} in a browser.")
-    return {"report": str(page), "runs": [str(run) for run in runs], "minutes": minutes}
+    return {"report": str(page), "runs": [str(run.path) for run in runs], "minutes": minutes}

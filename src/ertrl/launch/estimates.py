@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
+from msgspec import Meta
 
 from ertrl import store
 from ertrl.bench.updates import product_flops, random_batch
@@ -39,12 +40,14 @@ PROGRAM_BYTES = 700 * 2**20
 MEASURED_SECONDS = 0.5
 KIND = "ertrl-estimates"
 
+Amount = Annotated[float, Meta(gt=0, le=1e30)]
+
 
 class Notes(Shape):
     """estimates.json of a grid: what was measured on this machine, by what was measured."""
 
     kind: Literal["ertrl-estimates"]
-    measured: dict[Name, Any]
+    measured: dict[Name, Amount | dict[Name, Amount]]
 
 
 class Cost(NamedTuple):
@@ -66,9 +69,11 @@ class Estimator:
         if notes.exists():
             self._known = store.read_json(notes, Notes)["measured"]
 
-    def _measured(self, what: Any, measure: Callable[[], Any]) -> Any:
+    def _measured(self, what: Any, measure: Callable[[], Any], *parts: str) -> Any:
+        """What the notes say, a number or these parts; it is measured where they do not."""
         name = fingerprint({"threads": self._grid.threads, "what": what})
-        if name not in self._known:
+        known = self._known.get(name)
+        if known is None or {*(known if isinstance(known, dict) else ())} != {*parts}:
             self._known[name] = measure()
             store.write_json(self._notes, {"kind": KIND, "measured": self._known})
         return self._known[name]
@@ -91,7 +96,8 @@ class Estimator:
             kept = {name: found[name] for name in ("seconds", "memory_bytes")}
             return kept | {"steps_per_second": speed}
 
-        return self._measured(["collect", data.family, family.options, to_json(config)], measure)
+        what = ["collect", data.family, family.options, to_json(config)]
+        return self._measured(what, measure, "seconds", "memory_bytes", "steps_per_second")
 
     def collection(self, data: Data) -> Cost:
         measured, config = self._simulation(data), self._grid.collect_config(data)
@@ -126,7 +132,8 @@ class Estimator:
             return {"flops": flops, "weights": weights, "inputs": inputs}
 
         names = [config.method.name, config.learner.name]
-        return self._measured([*names, dims, to_json(replace(config, seed=0))], count)
+        what = [*names, dims, to_json(replace(config, seed=0))]
+        return self._measured(what, count, "flops", "weights", "inputs")
 
     def _flops_per_second(self, cell: Cell) -> float:
         """Of the first training on this family; the others go by it."""

@@ -74,7 +74,7 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
         "config": to_json(grid.collect_config(data)),
         "groups": dataset.groups,
         "references": {kind: _rounded([t.reference[kind] for t in tasks]) for kind in kinds},
-        "policy_distance": collector["policy_distance"]["mean"],
+        "policy_distance": (collector["policy_distance"] or {}).get("mean"),
         "curve": collector["curve"],
         "seconds": collector["seconds"],
         "provenance": manifest["provenance"],

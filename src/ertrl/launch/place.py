@@ -24,8 +24,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ertrl import store
-from ertrl.errors import CorruptFileError, MissingExtra
+from ertrl.errors import CorruptFileError
 from ertrl.launch.jobs import Hear, Job, Started, call
+from ertrl.plugins import require
 from ertrl.provenance import machine
 from ertrl.shape import Machine, Name, Real, Shape, Text
 from ertrl.training.records import CONTENTS
@@ -133,13 +134,7 @@ class Address:
         return self.work / store.sha256(self.url.encode())[:10]
 
     def _files(self) -> tuple[Any, str]:
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise MissingExtra(
-                f"{self.url} needs the package fsspec: pip install 'ertrl[ray]'"
-            ) from None
-        return url_to_fs(self.url)
+        return require("fsspec.core", "ray").url_to_fs(self.url)
 
     def fetch(self, name: str) -> Path:
         """Data once per machine; runs and records, which others may have added to, each time."""

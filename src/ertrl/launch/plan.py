@@ -9,10 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ertrl.collection.config import CollectConfig
+from ertrl.collection.config import BehaviourConfig
 from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.envs import make_family, parse_options
-from ertrl.launch.grid import Contender
 from ertrl.launch.jobs import RUN, Job
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
 from ertrl.training.config import TrainConfig
@@ -33,6 +32,15 @@ class Data(NamedTuple):
     def label(self) -> str:
         changes = {**self.options, **self.settings}
         return " ".join([self.family, *(f"{k}={v}" for k, v in changes.items())])
+
+
+class Contender(NamedTuple):
+    """A method of a comparison, with what differs from its profile."""
+
+    method: str
+    learner: str | None = None
+    """None: the profile's."""
+    settings: Mapping[str, Any] = {}
 
 
 class Cell(NamedTuple):
@@ -75,7 +83,7 @@ class Grid(NamedTuple):
                     found.setdefault(self.collection(data).name, data)
         return list(found.values())
 
-    def collect_config(self, data: Data) -> CollectConfig:
+    def collect_config(self, data: Data) -> BehaviourConfig:
         config = collect_config(self.profile, data.family, self.variant)
         for settings in (self.collect_settings, data.settings):
             config = replace_from_json(config, dict(settings), "collect")

@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from ertrl.errors import ConfigError, MissingExtra
+from ertrl.errors import ConfigError
 from ertrl.launch.jobs import Hear, Job, JobFailed
 from ertrl.launch.processes import Perform
-from ertrl.plugins import OWN
+from ertrl.plugins import OWN, require
 
 MACHINES_LOST = 5
 """How often a job may lose its machine."""
@@ -24,12 +24,7 @@ AT_ONCE = 10_000
 def _ray() -> Any:
     # Without this, tasks that ask for no GPU would hide all of them; Ray says so on every start.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        return importlib.import_module("ray")
-    except ImportError:
-        raise MissingExtra(
-            "--executor ray needs the package ray: pip install 'ertrl[ray]'"
-        ) from None
+    return require("ray", "ray")
 
 
 class Board:

@@ -39,6 +39,11 @@ class Method(ABC):
         """Size of z, as actor and critic see it."""
         return self.encoder.latent_dim
 
+    @property
+    def window(self) -> int:
+        """How many consecutive transitions `update` wants in `batch.windows`; 0: none."""
+        return 0
+
     @abstractmethod
     def init(self, dims: Dims, key: PRNGKeyArray) -> Any:
         """A fresh state: a NamedTuple of everything that must survive a crash."""

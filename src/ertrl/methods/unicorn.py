@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from ertrl import losses
 from ertrl.config import Amount, Widths
@@ -17,8 +15,9 @@ from ertrl.errors import ConfigError
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import DmlConfig, MeanEncoder, metric_loss, spread
 from ertrl.methods.moments import Moments
+from ertrl.methods.prediction import columns, targets
 from ertrl.nets import MLP, Trained, over_batch
-from ertrl.types import Dims, TaskBatch, Transitions
+from ertrl.types import Dims, TaskBatch
 
 
 class UnicornState(NamedTuple):
@@ -72,14 +71,15 @@ class Unicorn(Method):
     def update(self, state: UnicornState, batch: TaskBatch, z_gradient, key):
         """One step of encoder and decoder (-SS), or of encoder and classifier (-SUP)."""
         rl = batch.rl
-        seen = state.seen.with_rows(_columns(rl))
+        seen = state.seen.with_rows(columns(rl))
 
         def self_supervised(nets: tuple[MeanEncoder, MLP]):
             encoder, decoder = nets
             codes = encoder(batch.context)
             dml = metric_loss(self.dml, codes, batch.task)
             predicted = decoder(rl.observation, rl.action, over_batch(codes[:, 0], rl.observation))
-            error = losses.prediction_error(predicted, self.targets(seen, rl))
+            by_states = self.change_scale == "states"
+            error = losses.prediction_error(predicted, targets(seen, rl, by_states=by_states))
             metrics = {"dml_loss": dml, "prediction_error": error, **spread(codes[:, 0])}
             return dml + self.prediction_weight * error, metrics
 
@@ -94,19 +94,6 @@ class Unicorn(Method):
         loss = self_supervised if self.supervision == "self" else supervised
         nets, metrics = state.nets.minimise(loss, self.encoder.learning_rate)
         return UnicornState(nets, seen), metrics
-
-    def targets(self, seen: Moments, rl: Transitions) -> Float[Array, "T B N"]:
-        """(s' - s, r) on a common scale. Only r is centred: a change of 0 stays 0."""
-        n = rl.observation.shape[-1]
-        spread = seen.deviation()
-        scale = spread.at[n : 2 * n].set(spread[:n]) if self.change_scale == "states" else spread
-        centre = seen.mean.at[: 2 * n].set(0)
-        return ((_columns(rl) - centre) / scale)[..., n:]
-
-
-def _columns(rl: Transitions) -> Float[Array, "T B N"]:
-    change = rl.next_observation - rl.observation
-    return jnp.concatenate([rl.observation, change, rl.reward[..., None]], axis=-1)
 
 
 METHOD = Unicorn

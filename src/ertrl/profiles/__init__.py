@@ -2,6 +2,7 @@
 
 learner                     which learner trains actor and critic
 collect, train, encoder     settings for every family
+scripted                    the same as collect, where a scripted expert is recorded
 methods.NAME, learners.NAME settings of one method or learner
 families.NAME               the same keys again, for one family; `like` names another family
 whose settings apply first (a family can also name it itself: `Family.like`); `options` chooses a
@@ -17,7 +18,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from ertrl.collection.config import CollectConfig
+from ertrl.collection.config import BehaviourConfig, CollectConfig, ScriptedConfig
 from ertrl.config import replace_from_json
 from ertrl.data import Dataset
 from ertrl.envs import family_names, make_family
@@ -27,7 +28,7 @@ from ertrl.methods import get_method
 from ertrl.profiles.sizes import DataSize, fitting_batch, settings_for
 from ertrl.training.config import TrainConfig
 
-SECTIONS = {"collect", "train", "encoder", "methods", "learners", "options"}
+SECTIONS = {"collect", "scripted", "train", "encoder", "methods", "learners", "options"}
 DEFAULT_VARIANT = "paper"
 LOGS = "logs"
 """The profile whose sizes follow from the data: the default where there is no simulator."""
@@ -73,10 +74,13 @@ def _layers(profile: str, family: str, variant: str) -> list[dict[str, Any]]:
 
 
 def _own_layers(content: dict[str, Any], family: str, like: str) -> list[dict[str, Any]]:
-    families = content.get("families", {})
-    own = dict(families.get(family, {}))
-    other = families[own.pop("like")] if "like" in own else families.get(like, {})
-    return [{k: content[k] for k in SECTIONS & content.keys()}, other, own]
+    """For all families, then for the one that this is like, which may be like another, then own."""
+    families, found = content.get("families", {}), []
+    while family:
+        own = dict(families.get(family, {}))
+        family, like = own.pop("like", like), ""
+        found.append(own)
+    return [{k: content[k] for k in SECTIONS & content.keys()}, *reversed(found)]
 
 
 def family_options(profile: str, family: str, variant: str = DEFAULT_VARIANT) -> dict[str, Any]:
@@ -87,11 +91,18 @@ def family_options(profile: str, family: str, variant: str = DEFAULT_VARIANT) ->
     return options
 
 
-def collect_config(profile: str, family: str, variant: str = DEFAULT_VARIANT) -> CollectConfig:
+def collect_config(profile: str, family: str, variant: str = DEFAULT_VARIANT) -> BehaviourConfig:
     """How a profile collects data of a family."""
-    config = CollectConfig()
+    if "collect" not in get_profile(profile):
+        known = [name for name, content in profiles().items() if "collect" in content]
+        raise ConfigError(
+            f"the profile {profile} is for data that is there already: nothing is collected with "
+            f"it; use {' or '.join(known)}"
+        )
+    scripted = make_family(family).scripted
+    section, config = ("scripted", ScriptedConfig()) if scripted else ("collect", CollectConfig())
     for layer in _layers(profile, family, variant):
-        config = replace_from_json(config, layer.get("collect", {}), "collect")
+        config = replace_from_json(config, layer.get(section, {}), section)
     return config
 
 

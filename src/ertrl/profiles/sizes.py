@@ -34,7 +34,7 @@ def settings_for(size: DataSize) -> dict[str, Any]:
     width = 128 if size.numbers <= 40 else 256
     hidden = [width] * (2 if size.numbers <= 12 else 3)
     meta_batch = max(2, min(16, size.training_tasks))
-    batch_size = min(256, 1024 // meta_batch)
+    batch_size = min(256, 512 // meta_batch)
     # Twenty looks at each transition; from far fewer than these updates no critic learns.
     wanted = 20 * size.transitions / (meta_batch * batch_size)
     updates = int(min(max(wanted, 5_000), 20_000) // 1000 * 1000)
@@ -44,8 +44,9 @@ def settings_for(size: DataSize) -> dict[str, Any]:
             "batch_size": batch_size,
             "context_size": max(4, min(64, size.fewest_transitions // 4)),
         },
-        # A reward half an episode away still counts about a third.
-        "learner": {"hidden": hidden, "discount": min(max(1 - 2 / size.horizon, 0.9), 0.99)},
+        # A reward a sixth of an episode away still counts about a third; critics that look further
+        # have not learned to within these updates.
+        "learner": {"hidden": hidden, "discount": min(max(1 - 6 / size.horizon, 0.9), 0.99)},
         "method": {
             "encoder": {"hidden": hidden, "latent_dim": min(max(size.training_tasks, 4), 16)}
         },

@@ -46,8 +46,10 @@ def report(
                 store.write_bytes(place, to_bytes(picture.figure, kind))
     measured = [family for family in made.families if not family.results.from_logs]
     every = [table for f in measured for table in (f.table, f.unnormalised)]
+    written = [*map(tables.markdown, every)]
+    written += [tables.success_markdown(family.results) for family in measured]
     texts = {
-        "tables/summary.md": "\n".join(tables.markdown(table) for table in every),
+        "tables/summary.md": "\n".join(filter(None, written)),
         "tables/summary.tex": "\n".join(tables.latex(table) for table in every),
         "tables/summary.csv": tables.csv_table(made.results),
         "report.html": render(made),
@@ -92,7 +94,7 @@ def print_summary(
 ) -> None:
     """Print the table of each family on the terminal; `data` as in `report`."""
     results = read_runs(runs, data)
-    console = console or Console()
+    console = console or Console(markup=False)  # names of runs may hold anything
     for family in results.families:
         if family.from_logs:
             tables.print_estimates(family, console)

@@ -8,7 +8,8 @@
 `begin` of an agent in JAX gives the same object, made of that agent's weights.
 """
 
+from ertrl.runtime.actions import ActionRange
 from ertrl.runtime.agent import Adapted, Agent
 from ertrl.runtime.files import load
 
-__all__ = ["Adapted", "Agent", "load"]
+__all__ = ["ActionRange", "Adapted", "Agent", "load"]

@@ -1,27 +1,27 @@
 """An agent as a robot needs it: observe, act, and say how sure it is."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ertrl.errors import DataError
+from ertrl.runtime.actions import ActionRange
 from ertrl.runtime.inference import Belief, Inference
 from ertrl.runtime.layers import MLP
+from ertrl.text import Described
 
 
-@dataclass(frozen=True)
-class Agent:
+@dataclass(frozen=True, repr=False, eq=False)
+class Agent(Described):
     """Trained weights; `begin` puts them to work on a task."""
 
     observation_dim: int
     action_dim: int
     inference: Inference
     policy: MLP
-    """tanh(policy(s, z)) is the best action, where -1 and 1 stand for the ends of its range."""
-    action_low: np.ndarray
-    action_high: np.ndarray
+    """tanh(policy(s, z)) is the best action, where -1 and 1 stand for the ends of `actions`."""
+    actions: ActionRange
     about: dict[str, Any] = field(default_factory=dict)
     """What the file says of its origin."""
 
@@ -32,8 +32,8 @@ class Agent:
         fits = {
             "task inference": self.inference.fits(*sizes),
             "policy": (self.policy.inputs, self.policy.outputs) == (inputs, self.action_dim),
-            "range of actions": self.action_low.shape == self.action_high.shape == (sizes[1],)
-            and bool((self.action_low < self.action_high).all()),
+            "range of actions": self.actions.low.shape == self.actions.high.shape == (sizes[1],)
+            and bool((self.actions.low < self.actions.high).all()),
         }
         for part, right in fits.items():
             if not right:
@@ -42,30 +42,27 @@ class Agent:
                     "numbers"
                 )
         weights = {**self.inference.arrays(), **self.policy.arrays("policy")}
-        for name, array in {**weights, "range": self.action_low + self.action_high}.items():
+        for name, array in {**weights, "range": self.actions.low + self.actions.high}.items():
             if not np.isfinite(array).all():
                 raise DataError(f"{name} holds NaN or infinite numbers")
+
+    def _facts(self) -> dict[str, Any]:
+        known = {name: self.about[name] for name in ("method", "learner") if name in self.about}
+        sizes = {"observation": self.observation_dim, "action": self.action_dim}
+        return {**known, **sizes, "z": self.inference.latent_dim}
 
     def act(self, observation: Any, z: np.ndarray) -> np.ndarray:
         """Best action for one observation [O] in the task that z stands for."""
         seen = _vector("observation", observation, self.observation_dim)
         best = np.tanh(self.policy(np.concatenate((seen, np.asarray(z, np.float32)))))
-        return self.action_middle + self.action_half * best
-
-    @cached_property
-    def action_middle(self) -> np.ndarray:
-        return (self.action_high + self.action_low) / 2
-
-    @cached_property
-    def action_half(self) -> np.ndarray:
-        return (self.action_high - self.action_low) / 2
+        return self.actions.outward(best).astype(np.float32)
 
     def begin(self) -> "Adapted":
         """Begin in a task of which nothing is known."""
         return Adapted(self)
 
 
-class Adapted:
+class Adapted(Described):
     """An agent in a task: it learns what the task is from every transition."""
 
     def __init__(self, agent: Agent):
@@ -74,6 +71,10 @@ class Adapted:
         self.transitions = 0
         """Observed so far."""
 
+    def _facts(self) -> dict[str, Any]:
+        z = np.array2string(self.z, precision=2, threshold=8)
+        return {"transitions": self.transitions, "z": z, "uncertainty": f"{self.uncertainty:.3g}"}
+
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
         agent = self._agent
@@ -81,8 +82,7 @@ class Adapted:
         done = _vector("action", action, agent.action_dim)
         earned = _vector("reward", [reward], 1)
         then = _vector("next_observation", next_observation, agent.observation_dim)
-        scaled = (done - agent.action_middle) / agent.action_half
-        self._belief.add((seen, scaled, earned, then))
+        self._belief.add((seen, agent.actions.checked(done), earned, then))
         self.transitions += 1
 
     def act(self, observation: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ertrl.errors import CorruptFileError, DataError
+from ertrl.runtime.actions import ActionRange
 from ertrl.runtime.agent import Agent
 from ertrl.runtime.inference import KINDS
 from ertrl.runtime.layers import MLP, Arrays
@@ -31,8 +32,8 @@ def describe(agent: Agent) -> dict[str, Any]:
         "observation_dim": agent.observation_dim,
         "action_dim": agent.action_dim,
         "latent_dim": agent.inference.latent_dim,
-        "action_low": agent.action_low.tolist(),
-        "action_high": agent.action_high.tolist(),
+        "action_low": agent.actions.low.tolist(),
+        "action_high": agent.actions.high.tolist(),
         "inference": {"kind": agent.inference.kind, **agent.inference.settings()},
         "policy": {"layer_norm": agent.policy.layer_norm},
     }
@@ -57,21 +58,22 @@ def load(folder: str | Path) -> Agent:
                 f"{path / WEIGHTS} is damaged: its SHA-256 is {found[:12]}..., {DESCRIPTION} says "
                 f"{expected[:12]}..."
             )
+        if not all(isinstance(checksum, str) for checksum in about["files"].values()):
+            raise DataError(f"files must have checksums, got {about['files']}")
         arrays = _arrays(weights, path / WEIGHTS)
         settings = dict(about["inference"])
-        low, high = (np.array(about[f"action_{end}"], np.float32) for end in ("low", "high"))
+        low, high = (np.array(about[f"action_{end}"], float) for end in ("low", "high"))
         return Agent(
             observation_dim=int(about["observation_dim"]),
             action_dim=int(about["action_dim"]),
             inference=KINDS[settings["kind"]].of(settings, arrays),
             policy=MLP.of_arrays(arrays, "policy", bool(about["policy"]["layer_norm"])),
-            action_low=low,
-            action_high=high,
+            actions=ActionRange(low, high),
             about=about,
         )
     except DataError as problem:
         raise CorruptFileError(f"{path} holds no agent that works: {problem}") from None
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as problem:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
         what = f"{type(problem).__name__}: {problem}"
         raise CorruptFileError(f"{path} does not hold an agent of this format ({what})") from None
 
@@ -90,10 +92,11 @@ def _read(path: Path) -> bytes:
 def _read_sealed(path: Path) -> dict[str, Any]:
     """JSON whose last entry is the checksum of the others, as `ertrl.store` writes it."""
     try:
-        content = json.loads(_read(path))
+        data = _read(path)
+        content = json.loads(data)
+        sealed = _canonical(content)
         seal = content.pop("sha256")
-        text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-        intact = seal == hashlib.sha256(text.encode()).hexdigest()
+        intact = data == sealed and seal == hashlib.sha256(_canonical(content)).hexdigest()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         intact = False
         content = {}
@@ -108,6 +111,10 @@ def _read_sealed(path: Path) -> dict[str, Any]:
             f"{path} is of kind and format {found}, this version reads {(KIND, FORMAT)}"
         )
     return content
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 
 def _arrays(data: bytes, origin: Path) -> Arrays:

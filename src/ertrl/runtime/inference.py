@@ -234,7 +234,9 @@ class LeastSquares:
             and self.net.inputs == columns - self.targets
             and self.net.outputs % self.targets == 0
             and self.latent_dim > 0
-            and self.noise > 0
+            and self.noise**2 > 0
+            and self.clip > 0
+            and bool((self.scale > 0).all())
         )
 
     def scaled(

@@ -34,6 +34,7 @@ class MLP:
             and all(b.shape == w.shape[1:] for w, b in widths)
             and len(apart) in (0, 2)
             and all(x.shape == self.weights[0].shape[:1] for x in apart)
+            and (self.scale is None or bool((self.scale > 0).all()))
         )
         if not fits:
             raise DataError("the layers of a network do not fit each other")

@@ -1,9 +1,11 @@
 """Settings of a run."""
 
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Generic, TypeVar
 
-from ertrl.config import Count, Seed, check
+from annotated_types import Interval
+
+from ertrl.config import UNSAID, Count, Seed, Share, check
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
 from ertrl.evaluation.protocols import EvaluationConfig
@@ -12,6 +14,18 @@ from ertrl.methods import Method
 
 M = TypeVar("M", bound=Method)
 L = TypeVar("L", bound=Learner)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When the encoder learns. A policy that learns on a z that moves learns on other tasks."""
+
+    encoder_updates: Count = field(default=1, metadata=UNSAID)
+    """Encoder updates in a turn, each on contexts of its own: N_k of arXiv 2405.12001."""
+    policy_updates: Count = field(default=1, metadata=UNSAID)
+    """Policy updates from one turn of the encoder to the next: N_acc of arXiv 2405.12001."""
+    stop: Annotated[int, Interval(ge=0, le=99_999_999)] = field(default=0, metadata=UNSAID)
+    """Updates after which the encoder stays as it is; 0: it never stops."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +40,8 @@ class TrainConfig(Generic[M, L]):
     """Data of one step."""
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     """Adaptation protocols."""
+    schedule: Schedule = field(default=Schedule(), metadata=UNSAID)
+    """When the encoder learns."""
     standardise: bool = False
     """Show networks observations with mean 0 and deviation 1 over the training tasks, and rewards
     of deviation 1. The run keeps the statistics, and its agent takes and gives unscaled numbers."""
@@ -33,6 +49,8 @@ class TrainConfig(Generic[M, L]):
     """All randomness of the run is addressed by this."""
     updates: Count = 100_000
     """Meta-training steps."""
+    decay: Share = field(default=0.0, metadata=UNSAID)
+    """Over this last share of the updates the learner's `learning_rate` falls linearly to zero."""
     updates_per_call: Count = 100
     """Steps per compiled call and per line of metrics.jsonl; the weights do not depend on it."""
     evaluate_every: Count = 5_000
@@ -40,12 +58,28 @@ class TrainConfig(Generic[M, L]):
     checkpoint_every: Count = 1_000
     """Updates between checkpoints; a killed run loses at most this much."""
 
+    @property
+    def drawn(self) -> SamplingConfig:
+        """Data of one step, with contexts of its own for each encoder update."""
+        contexts = self.sampling.contexts_per_task * self.schedule.encoder_updates
+        return replace(self.sampling, contexts_per_task=contexts)
+
     def validate(self) -> None:
         check(self)
+        if self.method.hears_critic and self.schedule.encoder_updates > 1:
+            raise ConfigError(
+                f"{self.method.name} follows the critic's gradient, of which there is one in a "
+                f"step: schedule.encoder_updates is {self.schedule.encoder_updates}, not 1"
+            )
         if self.method.hears_critic and not self.learner.has_critic:
             raise ConfigError(
                 f"{self.method.name} trains its encoder with the critic's gradient, but "
                 f"{self.learner.name} has no critic; choose another learner (--use-learner)"
+            )
+        if self.decay and not hasattr(self.learner, "learning_rate"):
+            raise ConfigError(
+                f"decay is {self.decay}, but {self.learner.name} has no setting learning_rate "
+                "that could fall: give --decay 0"
             )
         for name in ("updates", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) % self.updates_per_call:

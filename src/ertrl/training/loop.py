@@ -18,8 +18,9 @@ from ertrl.provenance import device_text, threads
 from ertrl.signals import stop_signals
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import check_memory
+from ertrl.training.metrics import MetricsLog
 from ertrl.training.records import settle
-from ertrl.training.run import MetricsLog, Run
+from ertrl.training.run import Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
 from ertrl.training.update import TrainState, make_chunk, not_finite, run_key
 from ertrl.types import TaskBatch
@@ -73,11 +74,16 @@ class _Trainee:
         self.state, log_bytes = run.load() if run.checkpoints.steps() else (run.fresh(), 0)
         self.step = int(self.state.step)
         self._sinks = [SINKS[name](run, self.step) for name in sinks]
-        self.log = MetricsLog(run, log_bytes)
+        self.log = MetricsLog(run.metrics_path, log_bytes)
         self.note, self._together = "", 1
         self.key = run_key(config.seed)
-        extra_batches = config.learner.extra_batches
-        self.sampler = Sampler(dataset, config.sampling, extra_batches, config.seed)
+        self.sampler = Sampler(
+            dataset,
+            config.drawn,
+            config.learner.extra_batches,
+            config.seed,
+            config.method.window,
+        )
         if _evaluation_due(config, self.step) and not _logged_evaluation(run, self.step):
             self.evaluate()  # it was killed while it evaluated
 
@@ -152,7 +158,7 @@ class _Trainee:
         self._note_down("evaluation", scores)
         self.save()  # once more: it vouches for the log up to this line
         self.note = ", ".join(
-            f"{k.split('/')[0]} {v:.0f}" for k, v in scores.items() if "/test-id" in k
+            f"{k.split('/')[0]} {v:.3g}" for k, v in scores.items() if "/test-id" in k
         )
 
 

@@ -13,9 +13,11 @@ from ertrl.types import Context, Dims, TaskBatch, Transitions
 
 def blank_batch(config: TrainConfig, dims: Dims) -> TaskBatch:
     """The shapes of one batch."""
-    sizes, real = config.sampling, "float32"
+    sizes, real = config.drawn, "float32"
     many = (sizes.meta_batch, sizes.batch_size)
     contexts = (sizes.meta_batch, sizes.contexts_per_task, sizes.context_size)
+    length = config.method.window
+    windows = (sizes.meta_batch, sizes.windows(length), length) if length else ()
 
     def rows(kind, *axes):
         widths = ((dims.observation,), (dims.action,), (), (dims.observation,), ())
@@ -26,6 +28,7 @@ def blank_batch(config: TrainConfig, dims: Dims) -> TaskBatch:
         context=rows(Context, *contexts),
         rl=rows(Transitions, *many),
         more_rl=rows(Transitions, config.learner.extra_batches, *many),
+        windows=rows(Context, *windows) if length else None,
     )
 
 

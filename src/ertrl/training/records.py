@@ -7,7 +7,7 @@ changing counts if its description is there, and is swept by the next start if n
 
 import contextlib
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +43,8 @@ def read_contents(run: Owner) -> dict[str, Any]:
 
 class Records:
     """Sealed files of a run in one folder, one per number of updates."""
+
+    files_of_a_step = 1
 
     def __init__(self, run: Owner, folder: str, what: str, remedy: str):
         """`what` they are, and how one gets the first of them."""
@@ -101,6 +103,18 @@ class Records:
     def _write(self, contents: dict[str, Any]) -> None:
         store.write_json(self._run.path / CONTENTS, contents)
 
+    def check_each(self, check: Callable[[int], Any]) -> int:
+        """Check what there is of each step; of a run that is training, some may go meanwhile."""
+        count = 0
+        for step in self.steps():
+            try:
+                check(step)
+                count += 1
+            except (CorruptFileError, RunError):
+                if step in self.steps():
+                    raise
+        return count
+
     def check_folder(self) -> None:
         """Raise if there is a file that the run does not know."""
         if self._run.spec.get("format", 1) < FORMAT or not self.folder.exists():
@@ -115,6 +129,35 @@ class Records:
                     f"{file} is no part of the run: {CONTENTS} does not list it. Was it copied "
                     "or renamed? Remove it, or give it its name back."
                 )
+
+
+class ArrayRecords(Records):
+    """Records with a safetensors file beside each description, which knows its checksum."""
+
+    files_of_a_step = 2
+
+    def __init__(self, run: Owner, folder: str, what: str, remedy: str, seal: str):
+        """`seal` is the field of the checksum."""
+        super().__init__(run, folder, what, remedy)
+        self._seal = seal
+
+    def write(
+        self, step: int, arrays: Any, facts: dict[str, Any], drop: Sequence[int] = ()
+    ) -> None:
+        """Write a tree of arrays, then its description, from which on it counts."""
+        blob, path = store.tree_to_bytes(arrays), self.path(step)
+        who = {"kind": f"ertrl-{self._what}", "step": step, "run": self._run.spec["name"]}
+        with self.changing(step, drop):
+            store.write_bytes(path.with_suffix(".safetensors"), blob)
+            store.write_json(path, {**who, self._seal: store.sha256(blob), **facts})
+
+    def read_arrays(self, step: int) -> tuple[dict[str, Any], bytes, Path]:
+        """A description, the bytes of its arrays, and where these are."""
+        description, file = self.read(step), self.path(step).with_suffix(".safetensors")
+        blob = store.read_bytes(file)
+        if store.sha256(blob) != description[self._seal]:
+            raise CorruptFileError(f"{file} is damaged: its SHA-256 differs from the recorded one")
+        return description, blob, file
 
 
 def settled(run: Owner) -> dict[str, Any]:

@@ -17,11 +17,15 @@ from ertrl.training.update import make_chunk, update
 PACKAGE = Path(__file__).parents[1]
 CALLS = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 """Operations that consist of others."""
+PLAINLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""A program with a question after every operation runs once, and would compile for long."""
+SHOWN = 4
+"""Inputs of an operation that are named."""
 
 
-def replay(run: Run, step: int | None = None) -> dict[str, Any]:
+def replay(run: Run, number: int | None = None) -> dict[str, Any]:
     """Run the kept update again: as it was compiled, then operation by operation."""
-    state, batch, key, what = run.load_divergence(step)
+    state, batch, key, what = run.load_divergence(number)
     arrays = {"state": state, "batch": batch}
     spoilt = [
         f"{name}{jax.tree_util.keystr(path)}"
@@ -30,6 +34,7 @@ def replay(run: Run, step: int | None = None) -> dict[str, Any]:
         if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
     ]
     chunk = make_chunk(run.config, run.scaling)
+    step = partial(update, run.config, scaling=run.scaling)
     after, metrics = chunk(state, jax.tree.map(lambda x: x[None], batch), key)
     found = {name: float(values[0]) for name, values in metrics.items()}
     bad = {name: str(value) for name, value in found.items() if not np.isfinite(value)}
@@ -44,27 +49,26 @@ def replay(run: Run, step: int | None = None) -> dict[str, Any]:
         "recorded": what,
         "again": bad,
         "inputs": spoilt,
-        "operation": None if spoilt else _first_operation(run, state, batch, key),
+        "operation": None if spoilt else first_operation(step, state, batch, key),
     }
 
 
-def _first_operation(run: Run, state: Any, batch: Any, key: Any) -> dict[str, str] | None:
+def first_operation(function: Callable[..., Any], *inputs: Any) -> dict[str, str] | None:
     """The first operation that makes NaN of numbers, else the first that makes infinity.
 
-    The update is traced and compiled once more, with the question after each operation whether its
-    result holds such a number.
+    The function is traced and compiled once more, with the question after each operation whether
+    its result holds such a number.
     """
-    arguments = jax.tree.leaves((state, batch, key))
-    structure = jax.tree.structure((state, batch, key))
-    whole = partial(update, run.config, scaling=run.scaling)
-    traced = jax.make_jaxpr(lambda *x: whole(*structure.unflatten(x)))(*arguments)
+    arguments, structure = jax.tree.flatten(inputs)
+    traced = jax.make_jaxpr(lambda *x: function(*structure.unflatten(x)))(*arguments)
     for kind, is_bad in (("NaN", jnp.isnan), ("infinity", jnp.isinf)):
         operations: list[Any] = []
         program = partial(_asked, traced, is_bad, operations)
-        answers = np.asarray(jax.jit(program)(*arguments))
+        answers = np.asarray(jax.jit(program, compiler_options=PLAINLY)(*arguments))
         if answers.any():
             operation = operations[int(np.argmax(answers))]
-            shapes = ", ".join(str(x.aval.str_short()) for x in operation.invars)
+            shapes = ", ".join(str(x.aval.str_short()) for x in operation.invars[:SHOWN])
+            shapes += ", ..." * (len(operation.invars) > SHOWN)
             message = f"{operation.primitive.name} of {shapes} makes {kind}"
             return {"message": message, **_place(operation)}
     return None
@@ -76,7 +80,26 @@ def _asked(
     """Whether each result holds a bad number; notes down the operations in their order."""
     answers: list[jax.Array] = []
 
-    def evaluate(jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    def holds(values: Sequence[Any]) -> Any:
+        real = [x for x in map(jnp.asarray, values) if jnp.issubdtype(x.dtype, jnp.floating)]
+        return jnp.any(jnp.stack([is_bad(x).any() for x in real])) if real else jnp.array(False)
+
+    def rounds(scan: dict[str, Any], given: Sequence[Any], taken: Any) -> list[Any]:
+        """A loop, round by round; those in an update are short."""
+        fixed, kept = scan["num_consts"], scan["num_consts"] + scan["num_carry"]
+        carry, made = list(given[fixed:kept]), {}
+        order = range(scan["length"])
+        for i in reversed(order) if scan["reverse"] else order:
+            inputs = [*given[:fixed], *carry, *(x[i] for x in given[kept:])]
+            out = evaluate(scan["jaxpr"].jaxpr, scan["jaxpr"].consts, inputs, taken)
+            carry, made[i] = out[: kept - fixed], out[kept - fixed :]
+        columns = zip(*(made[i] for i in order), strict=True)
+        return [*carry, *(jnp.stack(column) for column in columns)]
+
+    def evaluate(
+        jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any], taken: Any = True
+    ) -> list[Any]:
+        """What a part of the program makes; `taken` is whether the program goes there."""
         known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
         known |= dict(zip(jaxpr.invars, inputs, strict=True))
 
@@ -87,16 +110,24 @@ def _asked(
             given = [value(x) for x in operation.invars]
             inner = operation.params.get("jaxpr") or operation.params.get("call_jaxpr")
             if operation.primitive.name in CALLS and inner is not None:
-                results = evaluate(inner.jaxpr, inner.consts, given)
+                results = evaluate(inner.jaxpr, inner.consts, given, taken)
+            elif operation.primitive.name == "cond":
+                ways = [
+                    evaluate(way.jaxpr, way.consts, given[1:], taken & (given[0] == i))
+                    for i, way in enumerate(operation.params["branches"])
+                ]
+                results = [jax.lax.select_n(given[0], *made) for made in zip(*ways, strict=True)]
+            elif operation.primitive.name == "scan":
+                results = rounds(operation.params, given, taken)
             else:
                 bound = operation.primitive.get_bind_params(operation.params)
                 parts, options = bound if isinstance(bound, tuple) else ((), bound)
                 made = operation.primitive.bind(*parts, *given, **options)
                 results = list(made) if operation.primitive.multiple_results else [made]
-                real = [x for x in results if jnp.issubdtype(x.dtype, jnp.floating)]
-                if real:
+                if any(jnp.issubdtype(x.dtype, jnp.floating) for x in results):
                     operations.append(operation)
-                    answers.append(jnp.any(jnp.stack([is_bad(x).any() for x in real])))
+                    # What was given such a number, if only as a constant, did not make it.
+                    answers.append(holds(results) & ~holds(given) & taken)
             known |= dict(zip(operation.outvars, results, strict=True))
         return [value(x) for x in jaxpr.outvars]
 

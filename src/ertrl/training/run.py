@@ -11,10 +11,8 @@ divergences/00001234.*     the update that made a NaN: state, batch and key
 train.log                  error output, where it was trained among others
 """
 
-import json
-import os
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +22,20 @@ import jax
 from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.data import Dataset, Sampler
-from ertrl.data.scaling import ActionRange, Scaling
+from ertrl.data.scaling import Scaling
 from ertrl.errors import ConfigError, CorruptFileError, RunError
 from ertrl.evaluation import Agent, warn_of_scale
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.provenance import provenance
 from ertrl.provenance import threads as process_threads
+from ertrl.runtime import ActionRange
 from ertrl.text import Described
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import blank_batch, check_memory
-from ertrl.training.records import CONTENTS, FORMAT, Records, new_contents
-from ertrl.training.shapes import RunSpec, fit_line
+from ertrl.training.metrics import MetricsLog, check_metrics, read_metrics
+from ertrl.training.records import CONTENTS, FORMAT, ArrayRecords, Records, new_contents
+from ertrl.training.shapes import RunSpec
 from ertrl.training.update import TrainState, init, not_finite
 from ertrl.types import Dims, TaskBatch
 
@@ -66,10 +66,14 @@ class Run(Described):
         self.scaling = None if stored is None else Scaling.of_json(stored)
         self.action_range = ActionRange.of_json(self.spec, self.dims.action)
         evaluate = f"run `ertrl evaluate {self.path}"
-        self.checkpoints = Records(self, "checkpoints", "checkpoint", "train it first")
+        self.checkpoints = ArrayRecords(
+            self, "checkpoints", "checkpoint", "train it first", "weights_sha256"
+        )
         self.evaluations = Records(self, "evaluations", "evaluation", f"{evaluate}`")
         self.probes = Records(self, "probes", "probes", f"{evaluate} --probes`")
-        self.divergences = Records(self, "divergences", "divergence", "no update of it failed")
+        self.divergences = ArrayRecords(
+            self, "divergences", "divergence", "no update of it failed", "arrays_sha256"
+        )
 
     def _facts(self) -> dict[str, Any]:
         saved = self.checkpoints.steps()
@@ -161,24 +165,16 @@ class Run(Described):
 
     # --- checkpoints ---
 
-    def save(self, state: TrainState, log: "MetricsLog", runs_in_program: int = 1) -> None:
-        """Write a checkpoint, then drop old ones. It counts from its description on."""
-        step, metrics_bytes = int(state.step), log.flush()
-        blob = store.tree_to_bytes(state)
-        path = self.checkpoints.path(step)
-        description = {
-            "kind": "ertrl-checkpoint",
-            "step": step,
-            "run": self.name,
-            "weights_sha256": store.sha256(blob),
-            "metrics_bytes": metrics_bytes,
-            "metrics_sha256": store.sha256(store.read_bytes(self.metrics_path)[:metrics_bytes]),
+    def save(self, state: TrainState, log: MetricsLog, runs_in_program: int = 1) -> None:
+        """Write a checkpoint, then drop old ones."""
+        step, length = int(state.step), log.flush()
+        facts = {
+            "metrics_bytes": length,
+            "metrics_sha256": store.sha256(store.read_bytes(self.metrics_path)[:length]),
             **({} if runs_in_program == 1 else {"runs_in_program": runs_in_program}),
         }
         kept = sorted({*self.checkpoints.steps(), step})
-        with self.checkpoints.changing(step, drop=kept[:-KEPT_CHECKPOINTS]):
-            store.write_bytes(path.with_suffix(".safetensors"), blob)
-            store.write_json(path, description)
+        self.checkpoints.write(step, state, facts, drop=kept[:-KEPT_CHECKPOINTS])
 
     def fresh(self) -> TrainState:
         return init(self.config, self.dims)
@@ -190,8 +186,7 @@ class Run(Described):
         if step not in known:
             raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
         description, blob, weights = self._checked(step)
-        like = eqx.filter_eval_shape(init, self.config, self.dims)
-        state = store.tree_from_bytes(blob, like, weights)
+        state = store.tree_from_bytes(blob, _blank_state(self.config, self.dims), weights)
         if name := not_finite(state):
             raise CorruptFileError(f"{weights}: {name} holds NaN or infinite numbers")
         if int(state.step) != step:
@@ -200,40 +195,13 @@ class Run(Described):
 
     def _checked(self, step: int) -> tuple[dict[str, Any], bytes, Path]:
         """A checkpoint's description and bytes, and where they are, compared with checksums."""
-        description = self.checkpoints.read(step)
-        weights = self.checkpoints.path(step).with_suffix(".safetensors")
-        blob = store.read_bytes(weights)
-        if store.sha256(blob) != description["weights_sha256"]:
-            raise CorruptFileError(
-                f"{weights} is damaged: its SHA-256 differs from the recorded one"
-            )
-        self._check_log(description)
-        return description, blob, weights
-
-    def _check_log(self, description: dict[str, Any]) -> None:
-        """Raise unless metrics.jsonl begins with what was logged up to this checkpoint."""
-        length = description["metrics_bytes"]
-        logged = store.read_bytes(self.metrics_path)
-        if store.sha256(logged[:length]) != description["metrics_sha256"]:
-            raise CorruptFileError(
-                f"{self.metrics_path} is damaged: its first {length} bytes are not those that were "
-                "logged up to this checkpoint"
-            )
-        if description["step"] < self.config.updates or store.in_use(self.path):
-            return  # lines may follow; where nobody trains it, the next start cuts them off
-        if tail := logged[length:].decode(errors="replace").splitlines():
-            # A killed process may have logged the last evaluation and not vouched for it yet.
-            awaited = {f'"kind": "evaluation", "step": {description["step"]},' in x for x in tail}
-            if b'"kind": "evaluation"' in logged[:length].splitlines()[-1] or awaited != {True}:
-                raise CorruptFileError(
-                    f"{self.metrics_path} goes on after the end of the run: {tail[0][:80]!r}"
-                )
+        found = self.checkpoints.read_arrays(step)
+        at_end = step >= self.config.updates and not store.in_use(self.path)
+        check_metrics(self.metrics_path, found[0], at_end=at_end)
+        return found
 
     def verify(self) -> int:
-        """Check every file but the log's newest lines; returns how many files are whole.
-
-        Of a run that is training, checkpoints may go meanwhile.
-        """
+        """Check every file but the log's newest lines; returns how many files are whole."""
         count = 1 + (self.path / CONTENTS).exists() + self.metrics_path.exists()
         self.metrics()
         for records, check in (
@@ -242,64 +210,34 @@ class Run(Described):
             (self.probes, self.probes.read),
             (self.divergences, self.load_divergence),
         ):
-            for step in records.steps():
-                try:
-                    check(step)
-                except (CorruptFileError, RunError):
-                    if step in records.steps():
-                        raise
-                    continue
-                count += 1 + (records in (self.checkpoints, self.divergences))
+            count += records.check_each(check) * records.files_of_a_step
             records.check_folder()
         return count
 
     def check_seals(self) -> None:
         """As `verify`, but without looking into arrays: for whoever looks often."""
-        for step in self.checkpoints.steps():
-            try:
-                self._checked(step)
-            except CorruptFileError:
-                if step in self.checkpoints.steps():
-                    raise
-        for records in (self.evaluations, self.probes):
-            for step in records.steps():
-                records.read(step)
+        self.checkpoints.check_each(self._checked)
+        self.evaluations.check_each(self.evaluations.read)
+        self.probes.check_each(self.probes.read)
 
     # --- an update that failed ---
 
     def keep_divergence(self, state: TrainState, batch: TaskBatch, key: Any, what: str) -> None:
         """Keep what one update needs to fail again: the state before it, its batch and the key."""
-        step = int(state.step) + 1
-        blob = store.tree_to_bytes((state, batch, jax.random.key_data(key)))
-        description = {
-            "kind": "ertrl-divergence",
-            "step": step,
-            "run": self.name,
-            "what": what,
-            "arrays_sha256": store.sha256(blob),
-            "provenance": provenance(),
-        }
-        path = self.divergences.path(step)
-        with self.divergences.changing(step):
-            store.write_bytes(path.with_suffix(".safetensors"), blob)
-            store.write_json(path, description)
+        arrays = state, batch, jax.random.key_data(key)
+        facts = {"what": what, "provenance": provenance()}
+        self.divergences.write(int(state.step) + 1, arrays, facts)
 
     def load_divergence(self, step: int | None = None) -> tuple[TrainState, TaskBatch, Any, str]:
         """The newest update that failed, or that of a step: state, batch, key, and what failed."""
         step = self.divergences.newest() if step is None else step
-        description = self.divergences.read(step)
-        arrays = self.divergences.path(step).with_suffix(".safetensors")
-        blob = store.read_bytes(arrays)
-        if store.sha256(blob) != description["arrays_sha256"]:
-            raise CorruptFileError(
-                f"{arrays} is damaged: its SHA-256 differs from the recorded one"
-            )
+        description, blob, file = self.divergences.read_arrays(step)
         like = (
-            eqx.filter_eval_shape(init, self.config, self.dims),
+            _blank_state(self.config, self.dims),
             blank_batch(self.config, self.dims),
             jax.ShapeDtypeStruct((2,), "uint32"),
         )
-        state, batch, key = store.tree_from_bytes(blob, like, arrays)
+        state, batch, key = store.tree_from_bytes(blob, like, file)
         return state, batch, jax.random.wrap_key_data(key), description["what"]
 
     def agent(self, state: TrainState) -> Agent:
@@ -314,16 +252,7 @@ class Run(Described):
 
     def metrics(self) -> list[dict[str, Any]]:
         """All complete lines of metrics.jsonl."""
-        if not self.metrics_path.exists():
-            return []
-        try:
-            lines = store.read_bytes(self.metrics_path).decode().split("\n")[:-1]
-            found = [json.loads(line) for line in lines]
-        except (ValueError, RecursionError):
-            raise CorruptFileError(f"{self.metrics_path} holds a line that is not JSON") from None
-        for line in found:
-            fit_line(line, self.metrics_path)
-        return found
+        return read_metrics(self.metrics_path)
 
     def add_evaluation(self, result: dict[str, Any]) -> dict[str, Any]:
         """Keep an evaluation, together with the protocols that others measured at this step."""
@@ -339,6 +268,12 @@ class Run(Described):
         """Keep what was probed."""
         with self.probes.changing(result["step"]):
             store.write_json(self.probes.path(result["step"]), result)
+
+
+@lru_cache(maxsize=8)
+def _blank_state(config: TrainConfig, dims: Dims) -> TrainState:
+    """The shapes of a state; tracing what makes them takes longer than reading it."""
+    return eqx.filter_eval_shape(init, config, dims)
 
 
 Runs = str | Path | Run | Sequence[str | Path | Run]
@@ -360,55 +295,3 @@ def open_runs(runs: Runs) -> list[Run]:
     if not opened:
         raise RunError("there is no run to look at; make one with `ertrl train`")
     return list(opened.values())
-
-
-class MetricsLog:
-    """metrics.jsonl, cut back on resume to what the checkpoint knows."""
-
-    def __init__(self, run: Run, keep_bytes: int):
-        self._file = open(run.metrics_path, "ab")  # noqa: SIM115
-        self._file.truncate(keep_bytes)
-
-    def write(self, line: dict[str, Any]) -> None:
-        """Append one line, for others to see at once; it is safe on the disk after `flush`."""
-        self._file.write((json.dumps(line, allow_nan=False) + "\n").encode())
-        self._file.flush()
-
-    def flush(self) -> int:
-        """Bring all lines to the disk; returns the file's length."""
-        os.fsync(self._file.fileno())
-        return self._file.tell()
-
-    def close(self) -> None:
-        self.flush()
-        self._file.close()
-
-
-def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
-    """The run of the same configuration with more updates, beside this one, as far as this one is.
-
-    It has the weights, log and measurements of one that was as long from the start.
-    """
-    if updates <= run.config.updates:
-        raise ConfigError(
-            f"{run.name} has {run.config.updates} updates; to train it further, ask for more than "
-            f"that, not for {updates}"
-        )
-    config = replace(run.config, updates=updates)
-    origin = run.spec["profile"], run.spec["variant"], run.spec.get("threads", 1)
-    longer = Run.create(run.path.parent, dataset, config, *origin)
-    state, log_bytes = run.load()
-    with store.exclusive(longer.path):
-        if longer.checkpoints.steps():
-            return longer  # it has begun before
-        logged = store.read_bytes(run.metrics_path)[:log_bytes]
-        store.write_bytes(longer.metrics_path, logged)
-        own = {"run": longer.name}
-        for step in run.evaluations.steps():
-            longer.add_evaluation(run.evaluations.read(step) | own)
-        for step in run.probes.steps():
-            longer.add_probes(run.probes.read(step) | own)
-        log = MetricsLog(longer, log_bytes)
-        longer.save(state, log)  # last: from now on it is as far
-        log.close()
-    return longer

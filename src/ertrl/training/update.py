@@ -1,11 +1,13 @@
 """The numerical core of meta-training: pure, compiled once, many steps per call."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Int, PRNGKeyArray
@@ -13,7 +15,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from ertrl import rng
 from ertrl.data.scaling import Scaling
 from ertrl.training.config import TrainConfig
-from ertrl.types import Dims, Metrics, TaskBatch
+from ertrl.types import Context, Dims, Metrics, TaskBatch
 
 
 class TrainState(NamedTuple):
@@ -59,11 +61,43 @@ def update(
     if scaling is not None:
         batch = scaling.batch(batch)
     method, learner = config.method, config.learner
+    if config.decay:
+        left = (config.updates - state.step) / (config.decay * config.updates)
+        rate = learner.learning_rate * jax.numpy.clip(left, 0, 1)
+        learner = replace(learner, learning_rate=rate)
     method_key, learner_key = jax.random.split(jax.random.fold_in(key, state.step))
     z = method.draw(state.method, batch.context.first(), method_key)
     learned = learner.update(state.learner, batch.rl, batch.more_rl, z, learner_key)
-    method_state, metrics = method.update(state.method, batch, learned.z_gradient, method_key)
+    method_state, metrics = scheduled(config, state, batch, learned.z_gradient, method_key)
     return TrainState(method_state, learned.state, state.step + 1), metrics | learned.metrics
+
+
+def scheduled(
+    config: TrainConfig, state: TrainState, batch: TaskBatch, z_gradient: Array, key: PRNGKeyArray
+) -> tuple[Any, Metrics]:
+    """The method's part of a step: its updates if it is its turn, or none.
+
+    An encoder that rests is still measured.
+    """
+    turns = config.schedule
+
+    def learn(method_state: Any, drawn: tuple[Context, PRNGKeyArray]):
+        own = batch._replace(context=drawn[0])
+        return config.method.update(method_state, own, z_gradient, drawn[1])
+
+    if turns.encoder_updates == 1:
+        after, metrics = learn(state.method, (batch.context, key))
+    else:
+        apart = [jnp.stack(jnp.split(x, turns.encoder_updates, axis=1)) for x in batch.context]
+        keys = jax.random.split(key, turns.encoder_updates)
+        after, metrics = jax.lax.scan(learn, state.method, (Context(*apart), keys))
+        metrics = jax.tree.map(lambda x: x.mean(axis=0), metrics)
+    if turns.policy_updates == 1 and not turns.stop:
+        return after, metrics
+    learns = state.step % turns.policy_updates == 0
+    if turns.stop:
+        learns &= state.step < turns.stop
+    return jax.tree.map(partial(jnp.where, learns), after, state.method), metrics
 
 
 def run_key(seed: int) -> PRNGKeyArray:

@@ -53,7 +53,7 @@ def method_title(method: str) -> str:
 
 def configuration(run: Run) -> dict[str, Any]:
     """Everything in which runs of different variants differ, flat."""
-    config = {k: v for k, v in to_json(run.config).items() if k not in WITHOUT_EFFECT}
+    config = {k: v for k, v in to_json(run.config, in_full=True).items() if k not in WITHOUT_EFFECT}
     return {"name": run.spec["method"], "by": run.spec["learner"], **_flat(config)}
 
 
@@ -93,7 +93,7 @@ def _usual(run: Run) -> dict[str, Any]:
         config = train_config(profile, run.family, *kind, variant or DEFAULT_VARIANT)
     except ConfigError:
         return {}
-    return _flat(to_json(config))
+    return _flat(to_json(config, in_full=True))
 
 
 def _flat(config: Any, prefix: str = "") -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from ertrl.evaluation import missing_repeats
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.gain import Gains
+from ertrl.reporting.measure.success import success_of
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 
 
@@ -68,6 +69,7 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
             }
             for protocol in family.protocols
         },
+        **({"success_percent": rates} if (rates := success_of(run, variant.step)) else {}),
         "logs": run.evaluations.get(variant.step, {}).get("logs"),
         "oracle_normalised_per_task": _nulls(oracle),
         "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),

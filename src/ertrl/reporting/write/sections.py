@@ -16,7 +16,14 @@ from ertrl.envs import group_title
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw import Picture, slug
 from ertrl.reporting.draw.panels import TaskColours
-from ertrl.reporting.measure import comparison, context_shift, gain, on_logs, representation
+from ertrl.reporting.measure import (
+    comparison,
+    context_shift,
+    gain,
+    on_logs,
+    representation,
+    success,
+)
 from ertrl.reporting.measure.comparison import Column, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.read.agents import Watched
@@ -91,6 +98,11 @@ def _logs(report: FamilyReport) -> Data | None:
         "values": on_logs.value_rows(report.results),
         "errors": on_logs.error_rows(report.results),
     }
+
+
+def _success(report: FamilyReport) -> Data | None:
+    found = success.success_rows(report.results)
+    return None if found is None else {"success": found}
 
 
 def _adaptation(report: FamilyReport) -> Data | None:
@@ -208,6 +220,7 @@ def _data(report: FamilyReport) -> Data | None:
 FAMILY: Kinds = {
     "logs": ("From logs", "How good, as far as logs can tell", _logs),
     "summary": ("Summary", "Summary", _measured),
+    "success": ("Success", "Success rate", _success),
     "curves": ("Learning", "Learning curves", _measured),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
@@ -262,7 +275,8 @@ def _provenance(report: Report) -> Data:
     for _, member in report.results.members:
         spec = member.run.spec
         told = ("commit", "versions", "machine", "threads")
-        facts = {name: spec["provenance"][name] for name in told} | {"dataset": spec["dataset"]}
+        origin = {"threads": 1, **spec["provenance"]}  # older runs do not say
+        facts = {name: origin[name] for name in told} | {"dataset": spec["dataset"]}
         origins.setdefault(repr(facts), (facts, []))[1].append(member.run.name)
     return {"origins": list(origins.values())}
 

@@ -14,6 +14,8 @@ from ertrl.envs import group_title
 from ertrl.reporting.measure.comparison import Cell, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.measure.on_logs import value_rows
+from ertrl.reporting.measure.statistics import Estimate
+from ertrl.reporting.measure.success import success_of, success_rows
 from ertrl.reporting.read.results import FamilyResults, Results
 from ertrl.reporting.write import words
 from ertrl.reporting.write.words import (
@@ -37,6 +39,7 @@ CSV_COLUMNS = (
     *("family", "variant", "method", "learner", "seed", "step", "group", "protocol"),
     *("normalised_return", "return"),
 )
+SUCCESS = "Percentage of fulfilled tasks, mean ± half width of the 95% confidence interval."
 
 
 def markdown(table: ReturnsTable) -> str:
@@ -48,6 +51,25 @@ def markdown(table: ReturnsTable) -> str:
         rows.append([label, row.seeds, *map(_markdown_cell, row.cells)])
     text = markdown_table(head, rows, "lr" + "r" * len(table.columns))
     return f"{text}\n\n{table.family}. {caption(table)}\n"
+
+
+def success_markdown(family: FamilyResults) -> str:
+    """How often tasks were fulfilled; nothing where they cannot be."""
+    found = success_rows(family)
+    if found is None:
+        return ""
+    columns, rows = found
+    head = ["Method", "n", *(f"{group_title(c.group)}, {c.protocol}" for c in columns)]
+    body = [[_plain(row.label), row.seeds, *map(_percent, row.cells)] for row in rows]
+    text = markdown_table(head, body, "lr" + "r" * len(columns))
+    return f"{text}\n\n{family.label}. {SUCCESS}\n"
+
+
+def _percent(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return MISSING
+    half = "" if estimate.half_width is None else f" ± {estimate.half_width:.0f}"
+    return f"{estimate.value:.0f}{half}"
 
 
 def _plain(text: str) -> str:
@@ -156,12 +178,15 @@ def csv_table(results: Results) -> str:
     """Every number of every seed, one line each: the input of any other analysis."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(CSV_COLUMNS)
+    fulfilled = any(success_of(run, v.step) for v, run in results.members)
+    lines.writerow([*CSV_COLUMNS, *(["success_percent"] if fulfilled else [])])
     for family in results.families:
         scales = family, replace(family, normalised=False)
         runs = [(v, run) for v in family.variants for run in v.runs]
         for (v, run), group, protocol in product(runs, family.groups, family.protocols):
             scores = [scaled.score(run, protocol, group, v.step) for scaled in scales]
+            if fulfilled:
+                scores.append(success_of(run, v.step).get(f"{protocol}/{group}"))
             who = [family.label, v.label, v.method, v.learner, run.seed, v.step, group, protocol]
             lines.writerow([*who, *("" if x is None else f"{x:.6f}" for x in scores)])
     return out.getvalue()
@@ -182,9 +207,22 @@ def print_estimates(family: FamilyResults, console: Console) -> None:
             console.print(f"  {row.label}, {group_title(group).lower()}: {', '.join(told)}")
 
 
+def print_success(family: FamilyResults, console: Console) -> None:
+    """A line per method and group with how often tasks were fulfilled, where they can be."""
+    columns, rows = success_rows(family) or ([], [])
+    for row in rows:
+        for group in dict.fromkeys(column.group for column in columns):
+            pairs = zip(columns, row.cells, strict=True)
+            told = [f"{c.protocol} {_percent(x)}" for c, x in pairs if c.group == group]
+            where = f"{family.label}, {row.label}, {group_title(group).lower()}"
+            console.print(f"  success % of {where}: {', '.join(told)}")
+
+
 def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
     for table in tables:
         console.print(_rich_table(table))
+    for family in results.families:
+        print_success(family, console)
     if tables:
         told = "± is half the 95% confidence interval over seeds; bold is the highest mean."
         console.print(told, style="dim")

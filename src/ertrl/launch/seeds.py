@@ -1,19 +1,16 @@
-"""Many runs: one configuration with several seeds, or methods, datasets and seeds side by side."""
+"""One configuration with several seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import jax
 
-from ertrl.config import replace_from_json
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
 from ertrl.launch.jobs import THREADS_PER_PROCESS, Job
 from ertrl.launch.processes import run_jobs
-from ertrl.profiles import train_config
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, train_together
 from ertrl.training.config import TrainConfig
@@ -50,7 +47,7 @@ def train_seeds(
     ]
     if in_program:
         return train_together(runs, dataset, progress, sinks)
-    run_jobs([_training(run, dataset, sinks) for run in runs], progress)
+    run_jobs([training_job(run, dataset, sinks) for run in runs], progress)
     return runs
 
 
@@ -70,41 +67,7 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
-class Contender(NamedTuple):
-    """A method of a comparison, with what differs from its profile."""
-
-    method: str
-    learner: str | None = None
-    """None: the profile's."""
-    settings: Mapping[str, Any] = {}
-
-
-def compare(
-    datasets: Sequence[Dataset],
-    contenders: Sequence[Contender],
-    seeds: Sequence[int],
-    out: str | Path,
-    profile: str = "laptop",
-) -> list[Path]:
-    """Train every contender on every dataset with every seed; called again, it goes on.
-
-    Seeds change slowest: stopped early, the comparison has some of them for all.
-    """
-    jobs, runs = [], []
-    for seed, dataset, contender in product(seeds, datasets, contenders):
-        config = train_config(
-            profile, dataset.family, contender.method, contender.learner, dataset=dataset
-        )
-        config = replace_from_json(config, {**contender.settings, "seed": seed})
-        place = Path(out) / "runs"
-        run = Run.create(place, dataset, config, profile, threads=THREADS_PER_PROCESS)
-        runs.append(run.path)
-        jobs.append(_training(run, dataset))
-    run_jobs(jobs)
-    return runs
-
-
-def _training(run: Run, dataset: Dataset, sinks: Sequence[SinkName] = ()) -> Job:
+def training_job(run: Run, dataset: Dataset, sinks: Sequence[SinkName] = ()) -> Job:
     """A process that trains this run to its end; what it says of errors stays with the run."""
     arguments = ("train", str(run.path), "--data", str(dataset.path))
     arguments += ("--sink", *sinks) if sinks else ()

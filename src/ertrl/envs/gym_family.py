@@ -1,0 +1,197 @@
+"""A family whose simulations are Gymnasium environments with Box spaces.
+
+An environment's inner state cannot be looked into, so a simulation is saved as the seeds and
+actions of its running episodes and restored by repeating them: Gymnasium promises that an episode
+is a function of these.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+
+from ertrl.envs.family import Family, Option, Simulation, Step
+from ertrl.envs.workers import Rows, spread
+from ertrl.errors import ConfigError, SimulationError
+
+Make = Callable[[dict[str, float]], gymnasium.Env]
+Reward = Callable[[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]], np.ndarray]
+Expert = Callable[[np.ndarray, dict[str, float]], Any]
+
+
+class GymFamily(Family):
+    """Tasks whose simulations are Gymnasium environments, one per row."""
+
+    processes = 0
+    """So many of its own step the environments; none: this one does."""
+
+    def __init__(
+        self,
+        make: Make,
+        tasks: Sequence[Mapping[str, float]],
+        *,
+        horizon: int | None = None,
+        reward: Reward | None = None,
+        expert: Expert | None = None,
+        **options: Option,
+    ):
+        """Look at the first task's environment, unless the class says what it looks like."""
+        self.parameter_names = tuple(tasks[0])
+        for row, task in enumerate(tasks):
+            if tuple(task) != self.parameter_names:
+                raise ConfigError(
+                    f"{self.name}: all tasks have the same numbers in the same order; task 0 has "
+                    f"{list(tasks[0])}, task {row} has {list(task)}"
+                )
+        self.parameters = np.array([list(task.values()) for task in tasks], np.float64)
+        self._make, self._reward, self._expert = make, reward, expert
+        if not hasattr(self, "layout"):
+            self._look(make(self.named(self.parameters[0])), horizon)
+        super().__init__(**options)
+
+    def _look(self, env: gymnasium.Env, horizon: int | None) -> None:
+        """Sizes, ends of actions and time limit, as the environment has them."""
+        seen, done = check_spaces(self.name, env)
+        self.layout = (("observation", int(np.prod(seen.shape))),)
+        self.action_dim = int(np.prod(done.shape))
+        self.action_low = done.low.ravel().astype(float).tolist()
+        self.action_high = done.high.ravel().astype(float).tolist()
+        limit = horizon or (env.spec.max_episode_steps if env.spec else None)
+        if not limit and env.has_wrapper_attr("_max_episode_steps"):  # of gymnasium's TimeLimit
+            limit = env.get_wrapper_attr("_max_episode_steps")
+        if not limit:
+            raise ConfigError(f"{self.name}: the environment has no time limit; give horizon=STEPS")
+        self.horizon = int(limit)
+        env.close()
+
+    def named(self, parameters: np.ndarray) -> dict[str, Any]:
+        """Parameters [..., P] by their names."""
+        columns = np.moveaxis(np.asarray(parameters), -1, 0)
+        values = [c.item() if np.ndim(c) == 0 else c for c in columns]
+        return dict(zip(self.parameter_names, values, strict=True))
+
+    def simulate(self, parameters: np.ndarray, threads: int | None = None) -> "GymSimulation":
+        """One environment per row; in processes, if the family was registered with some."""
+        tasks = [self.named(row) for row in np.asarray(parameters)]
+        return GymSimulation(self, spread(self._make, tasks, self.processes))
+
+    def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """The environment's own, or what the given function says of observations and action."""
+        if self._reward is None:
+            return outcome[..., 0]
+        before, after = np.split(outcome, 2, axis=-1)
+        return self._reward(before, self.actions.outward(action), after, self.named(parameters))
+
+    @property
+    def reward_is_given(self) -> bool:
+        """Whether outcomes are states before and after, which the reward is computed from."""
+        return self._reward is not None
+
+    @property
+    def relabels(self) -> bool:
+        return self.reward_is_given and self.varies == "reward"
+
+    @property
+    def scripted(self) -> bool:
+        return self._expert is not None
+
+    def expert(self, observation: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """Asked row by row, in the environment's units."""
+        if self._expert is None:
+            return super().expert(observation, parameters)
+        pairs = zip(observation, parameters, strict=True)
+        own = [np.ravel(self._expert(seen, self.named(task))) for seen, task in pairs]
+        for action in own:
+            if action.shape != (self.action_dim,) or not np.isfinite(action).all():
+                raise SimulationError(
+                    f"{self.name}: expert(observation, task) must give {self.action_dim} finite "
+                    f"numbers, got {action.tolist()}"
+                )
+        return np.clip(self.actions.inward(np.stack(own)), -1, 1)
+
+
+class GymSimulation(Simulation):
+    """Environments side by side. A row whose episode is over rests until it is reset."""
+
+    def __init__(self, family: GymFamily, rows: Rows):
+        self._family, self._rows = family, rows
+        self.size = n = len(rows)
+        self._observation = np.zeros((n, family.observation_dim), np.float32)
+        self._seeds, self._age = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._over = np.ones(n, bool)
+        self._actions = np.zeros((n, family.horizon, family.action_dim), np.float32)
+
+    def reset(self, seeds: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
+        """Gymnasium's reset with this seed."""
+        rows = np.arange(self.size) if rows is None else np.asarray(rows)
+        self._observation[rows] = self._rows.reset(rows, seeds)
+        self._seeds[rows], self._age[rows], self._over[rows] = seeds, 0, False
+        return self._observation.copy()
+
+    def step(self, action: np.ndarray) -> Step:
+        """Advance the rows whose episode goes on."""
+        action = np.clip(np.asarray(action, np.float32), -1, 1)
+        rows = np.flatnonzero(~self._over)
+        before, earned = self._observation.copy(), np.zeros(self.size)
+        terminated, truncated = np.zeros((2, self.size), bool)
+        success = np.full(self.size, np.nan, np.float32)
+        if rows.size:
+            own = self._family.actions.outward(action[rows])
+            moved = self._rows.step(rows, own)
+            self._observation[rows], earned[rows], terminated[rows], truncated[rows] = moved[:4]
+            success[rows] = moved[4]
+        kept = rows[self._age[rows] < self._family.horizon]
+        self._actions[kept, self._age[kept]] = action[kept]
+        self._age[rows] += 1
+        early = truncated & ~terminated & (self._age < self._family.horizon)
+        if early.any():
+            raise SimulationError(
+                f"{self._family.name}: an environment cut its episode after "
+                f"{self._age[early][0]} steps, before the family's {self._family.horizon}. Give "
+                "horizon=STEPS as long as the shortest time limit; an end that the task itself has "
+                "is terminated, not truncated"
+            )
+        self._over |= terminated | truncated
+        diverged = ~(np.isfinite(self._observation).all(axis=1) & np.isfinite(earned))
+        outcome = earned[:, None].astype(np.float32)
+        if self._family.reward_is_given:
+            outcome = np.concatenate([before, self._observation], axis=1)
+        over = terminated & ~diverged
+        return Step(self._observation.copy(), outcome, over, diverged, success)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Seeds and actions of the running episodes; rows behind an episode's age do not count."""
+        return {
+            "seeds": self._seeds.copy(),
+            "age": self._age.copy(),
+            "actions": self._actions.copy(),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Repeat the episodes up to where they were."""
+        self.reset(state["seeds"].tolist())
+        for t in range(int(state["age"].max(initial=0))):
+            self._over |= state["age"] <= t
+            self.step(state["actions"][:, t])
+        self._over = np.zeros(self.size, bool)
+
+
+def check_spaces(name: str, env: gymnasium.Env) -> tuple[Box, Box]:
+    """Spaces of observations and actions, if ertrl can learn with them."""
+    found = []
+    for kind, space in (("observations", env.observation_space), ("actions", env.action_space)):
+        if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+            raise ConfigError(
+                f"{name}: {kind} are {space}, but ertrl needs a Box of real numbers. Gymnasium's "
+                "wrappers can make one: FlattenObservation, TransformAction, TransformObservation."
+            )
+        found.append(space)
+    seen, done = found
+    if not (np.isfinite(done.low).all() and np.isfinite(done.high).all()):
+        raise ConfigError(
+            f"{name}: actions have no bounds ({done}), so they cannot be scaled to [-1, 1]; wrap "
+            "the environment in gymnasium.wrappers.ClipAction with a bounded space"
+        )
+    return seen, done
