@@ -4,7 +4,8 @@
 
 A cell is a family, a group of tasks (training or out of distribution) and a kind of context. Ours
 is the better of ER-TRL and FOCAL, unnormalised, mean over seeds. Reads results.json files of
-reports, results/benefit's by default; a family of a later file replaces that of an earlier one.
+reports, by default results/benefit's and, where a family is there, results/laptop's; a family of a
+later file replaces that of an earlier one.
 Takes seconds and writes nothing.
 """
 
@@ -21,6 +22,7 @@ from ertrl.reporting.read.paper import paper_results
 from ertrl.text import markdown_table
 from shared import KEEP
 
+FILES = [KEEP / "benefit" / "results.json", *sorted((KEEP / "laptop").glob("*/results.json"))]
 PAIR = ("er-trl", "focal")
 PROTOCOLS = ("offline", "online", "non-prior")
 PLAIN_TASKS = ("train", "test-id")
@@ -119,7 +121,7 @@ def describe(found: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, default=[KEEP / "benefit" / "results.json"])
+    parser.add_argument("files", nargs="*", type=Path, default=FILES)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     result = main(given.files)

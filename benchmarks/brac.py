@@ -18,6 +18,8 @@ from ertrl.data import Dataset
 from ertrl.training import Run, open_runs
 from shared import KEEP, WORK
 
+PLAIN = {"standardise": False, "decay": 0.0, "sampling": {"prefer_good": 0.0}}
+"""As when these rows were made: BRAC alone, without what helps TD3+BC."""
 EVALUATE_EVERY = {"point-robot": 1500, "cheetah-vel": 1000}
 DATA, RUNS = WORK / "data", WORK / "brac"
 RESULTS = KEEP / "brac" / "results.json"
@@ -54,7 +56,9 @@ ROWS = {
     "point-robot-paper": Row("point-robot", 6000, {**PAPER, "learning_rate": 1e-3}),
     "point-robot-slow": Row("point-robot", 6000, {"warm_start": 1000, "tau": 0.005}),
     "point-robot-laptop": Row("point-robot", 6000, {}),
-    "cheetah-td3bc": Row("cheetah-vel", 3000, {"learning_rate": 3e-4, "tau": 0.005}, "td3bc"),
+    "cheetah-td3bc": Row(
+        "cheetah-vel", 3000, {"learning_rate": 3e-4, "tau": 0.005, "actor_every": 2}, "td3bc"
+    ),
     "cheetah-paper": Row("cheetah-vel", 3000, PAPER),
     "cheetah-alpha-50": Row("cheetah-vel", 3000, FIXED),
     "cheetah-alpha-10": Row("cheetah-vel", 3000, {**FIXED, "alpha_init": 10.0}),
@@ -123,6 +127,7 @@ def main() -> None:
         if chosen in ("all", name):
             data = api.collect(row.family, DATA / row.family)
             settings = {
+                **PLAIN,
                 "updates": row.updates,
                 "evaluate_every": EVALUATE_EVERY[row.family],
                 "learner": row.settings,

@@ -3,19 +3,19 @@
     .venv/bin/python benchmarks/methods.py point-robot point-robot-wind  # or: make results-methods
     .venv/bin/python benchmarks/methods.py cheetah-vel  # or: make results-methods ARGS=cheetah-vel
 
-On Point-Robot the methods' switches and FOCAL with BRAC run, too; on Cheetah-Vel every method with
-and without next states in its context. Works in build/grid (killed, it goes on where it was) and
-keeps the small files in results/FAMILY: numbers per seed with their provenance (results.json), the
-table of the five methods and their paths (summary.md, *-paths.png) and that of all variants
-(variants.md). `--seeds 1` and `--no-variants` make less of it, `--updates 5000` shorter runs.
+The methods that the paper did not compare with run, too; on Point-Robot also the methods' switches
+and FOCAL with BRAC, on Cheetah-Vel the paper's five with next states in their context. Works in
+build/grid (killed, it goes on where it was) and keeps the small files in results/FAMILY: numbers
+per seed with their provenance (results.json), the table of the five methods and their paths
+(summary.md, *-paths.png) and that of all variants (variants.md). `--seeds 1` and `--no-variants`
+make less of it, `--updates 5000` shorter runs.
 """
 
 import argparse
 
-from ertrl.launch import Contender
-from ertrl.launch.plan import Data
+from ertrl.launch.plan import Contender, Data
 from ertrl.reporting import report
-from shared import KEEP, METHODS, ONCE, WORK, done, grid_of, keep
+from shared import KEEP, METHODS, ONCE, RIVALS, WORK, done, grid_of, keep
 
 SWITCHES = (
     Contender("er-trl", settings={"method": {"use_dml": False}}),
@@ -33,7 +33,7 @@ EXTRA = {
 
 
 def main(family: str, seeds: int, settings: dict, variants: bool) -> None:
-    five, extra = METHODS, EXTRA.get(family, ()) if variants else ()
+    five, extra = METHODS, (*RIVALS, *EXTRA.get(family, ())) if variants else ()
     grid = grid_of([Data(family)], (*five, *extra), range(seeds))._replace(train_settings=settings)
     runs = done(grid).runs
     work, place = WORK / "results" / family, KEEP / family

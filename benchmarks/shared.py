@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ertrl import api
 from ertrl.data import Dataset
-from ertrl.launch import Contender
-from ertrl.launch.plan import Data, Grid, cells
+from ertrl.launch.plan import Contender, Data, Grid, cells
 from ertrl.launch.reproduce import Outcome, reproduce
 from ertrl.provenance import available_cores, bound_threads
 
@@ -18,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 WORK, KEEP = ROOT / "build", ROOT / "results"
 METHODS = tuple(map(Contender, ("er-trl", "focal", "csro", "unicorn", "offline-pearl")))
 PAIR = METHODS[:2]
+RIVALS = tuple(map(Contender, ("gentle", "dora", "spc", "bayes-linear")))
+"""Those that the paper did not compare with."""
 SEEDS = range(3)
 ONCE = {"evaluate_every": 5000}
 """Only the last evaluation enters a table."""

@@ -1,0 +1,80 @@
+"""The paper's grid with the laptop profile as it is: results/laptop, family by family.
+
+    .venv/bin/python benchmarks/laptop.py cheetah-vel     # or: make results-laptop ARGS=cheetah-vel
+    .venv/bin/python benchmarks/laptop.py walker-mass --methods focal er-trl --seeds 0 1 2
+
+Works in build/grid with `ertrl reproduce` (killed, it goes on where it was); asked for more methods
+or seeds, it runs what is new. Keeps a small file per run, all numbers (results.json), the table
+(summary.md) and returns by kind of context (contexts.png) in results/laptop/FAMILY. An hour or two
+per family on two cores.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from ertrl import store
+from ertrl.envs import group_title
+from ertrl.evaluation import PAPER_PROTOCOLS
+from ertrl.launch.plan import Data
+from ertrl.launch.reproduce import paper_families, paper_grid, paper_methods, reproduce
+from ertrl.reporting import report
+from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
+from ertrl.reporting.measure.statistics import mean_estimate
+from shared import KEEP, SEEDS, WORK, keep
+
+
+def main(family: str, contenders: list[str], seeds: list[int]) -> None:
+    grid = paper_grid([family], contenders, seeds, probe_transitions=0)
+    outcome = reproduce(grid, WORK / "grid", keep=KEEP / "laptop", reporting=False)
+    if outcome.failures:
+        sys.exit("\n".join(outcome.failures))
+    page, data = WORK / "results" / family, WORK / "grid" / grid.collection(Data(family)).makes
+    report(list(outcome.runs.values()), page, [data])
+    files = {"results.json": "results.json", "summary.md": "tables/summary.md"}
+    keep(page, KEEP / "laptop" / family, files)
+    store.write_bytes(KEEP / "laptop" / family / "contexts.png", contexts(family))
+
+
+def contexts(family: str, folder: Path = KEEP / "laptop") -> bytes:
+    """Returns of all methods with each kind of context, with intervals, on tasks they never saw."""
+    facts = json.loads((folder / family / "results.json").read_text())["families"][family]
+    with house_style():
+        figure = new_figure(3.6)
+        panels = figure.subplots(1, 2)
+        for panel, group in zip(panels, ("test-id", "test-ood"), strict=True):
+            for place, variant in enumerate(facts["variants"]):
+                found = [
+                    mean_estimate(
+                        [r["protocols"][p]["normalised"]["mean"][group] for r in variant["runs"]]
+                    )
+                    for p in PAPER_PROTOCOLS
+                ]
+                aside = (place - (len(facts["variants"]) - 1) / 2) * 0.06
+                panel.errorbar(
+                    [i + aside for i in range(len(found))],
+                    [e.value for e in found],
+                    [e.half_width or 0 for e in found],
+                    color=colour_of(place),
+                    marker=marker_of(place),
+                    label=variant["label"],
+                    linewidth=1,
+                    capsize=2,
+                )
+            panel.axhline(100, linewidth=0.8, linestyle=":")
+            panel.set_xticks(range(len(found)), PAPER_PROTOCOLS)
+            panel.set_title(group_title(group))
+        panels[0].set_ylabel("normalised return")
+        panels[0].legend(loc="lower left", fontsize="small")
+        return to_bytes(figure, "png")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", default=paper_families())
+    parser.add_argument("--methods", nargs="*", default=paper_methods())
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
+    given = parser.parse_args()
+    for name in given.families:
+        main(name, given.methods, given.seeds)
