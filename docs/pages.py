@@ -18,7 +18,13 @@ MENU = {
         *("cli.md", "own-logs.md", "own-environment.md", "deploy.md", "report.md"),
         *("data-format.md", "collection.md", "families.md", "profiles.md"),
     ],
-    "Methods and findings": ["methods.md", "results.md", "paper-map.md", "released.md"],
+    "Methods and findings": [
+        "methods.md",
+        "findings.md",
+        "results.md",
+        "paper-map.md",
+        "released.md",
+    ],
     "Scale and rely on it": [
         *("reproduce.md", "clusters.md", "scaling.md", "reliability.md", "determinism.md")
     ],

@@ -1,7 +1,7 @@
 """Run an exported agent with nothing but NumPy.
 
 `ertrl demo`, then `ertrl export demo/runs/RUN --out agent` make the folder that this uses. Copy it
-to a machine that has only NumPy and `pip install --no-deps ertrl`.
+to a machine that has only NumPy and `pip install --no-deps .` of this repository.
 """
 
 import sys

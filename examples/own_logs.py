@@ -4,48 +4,54 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pendulum_logs import episode, pendulum, write_logs
+from pendulum_logs import HANDS, controller, episode, pendulum, write_logs
 
 import ertrl
-from ertrl.methods.focal import Focal
 
 
-class Blind(Focal):
-    """The same agent without a task: its z is always zero."""
-
-    name = "blind"
-    summary = "knows nothing of the task"
-
-    def encode(self, state, context):
-        return 0 * super().encode(state, context)
-
-
-def measured(act, task, episodes):
-    """Mean return in the simulator that the logs came from, on starts that are in no log."""
-    env = pendulum(task)
-    rewards = [[r for _, _, r, _ in episode(env, act, 10**6 + e)] for e in range(episodes)]
-    return float(np.sum(rewards, axis=1).mean())
-
-
-def main(out="own-logs", settings=None, episodes=10):
+def prepared(out):
+    """The dataset of the logs, both made where they are missing."""
     logs, folder = Path(out) / "pendulum.csv", Path(out) / "data"
     if not logs.exists():
         logs.parent.mkdir(parents=True, exist_ok=True)
         write_logs(logs)
     if not folder.exists():
-        torque = {"action": "torque"}
-        ertrl.import_logs(logs, folder, columns=torque, action_low=-2, action_high=2)
-    data = ertrl.Dataset(folder)
-    runs = [ertrl.train(m, data, settings=settings, out=f"{out}/runs") for m in ("focal", Blind)]
-    agents = {run.method.name: ertrl.load_agent(run) for run in runs}
-    returns = {}
+        columns = {"action": "torque", "policy": "hand"}
+        ertrl.import_logs(logs, folder, columns=columns, action_low=-2, action_high=2)
+    return ertrl.Dataset(folder)
+
+
+def adapt(agent, logged, rows):
+    """Show an agent some of the logged steps of a task."""
+    robot = agent.begin()
+    s, a, r, s2, _ = logged.transitions(rows)
+    for step in zip(s, 2 * a, r, s2, strict=True):  # a torque: datasets have actions in [-1, 1]
+        robot.observe(*step)
+    return robot
+
+
+def measured(controllers, task):
+    """Mean return in the simulator that the logs came from, on starts that are in no log."""
+    env = pendulum(task)
+    played = [episode(env, act, 10**6 + e) for e, act in enumerate(controllers)]
+    return float(np.mean([sum(reward for _, _, reward, _ in rows) for rows in played]))
+
+
+def main(out="own-logs", settings=None, episodes=30):
+    data, draw = prepared(out), np.random.default_rng(0)
+    run = ertrl.train("focal", data, settings=settings, out=f"{out}/runs")
+    exported = Path(out) / "agents" / run.name
+    if not exported.exists():
+        ertrl.export(run, exported)
+    agent, returns = ertrl.runtime.load(exported), {}  # from here on it needs NumPy alone
     for number, task in enumerate(data.manifest["imported"]["tasks"]):
         logged = data.task(number)
-        context = logged.transitions(np.arange(data.horizon))  # as many steps as one episode has
-        found = {name: measured(a.adapt(context).act, task, episodes) for name, a in agents.items()}
-        behaviour = float(logged.returns.mean())
-        returns[task] = {"group": logged.group, "behaviour": behaviour, **found}
-        print(task, logged.group, {k: round(v) for k, v in found.items()}, f"data {behaviour:.0f}")
+        rows = draw.integers(len(logged.steps), size=200)  # as many as one episode has
+        found = {"adapted": measured([adapt(agent, logged, rows).act] * episodes, task)}
+        for hand in HANDS:
+            found[hand] = measured([controller(task, hand, draw) for _ in range(episodes)], task)
+        print(task, logged.group, {name: round(value) for name, value in found.items()})
+        returns[task] = {"group": logged.group, **found}
     return returns
 
 
