@@ -94,6 +94,15 @@ def test_a_dry_run_measures_blocks_of_any_length(tmp_path):
     assert "ms per update of a policy" in describe_estimate(value)
 
 
+def test_side_by_side_the_shorter_part_is_free(monkeypatch):
+    parts = {"compile": 1.0, "simulate": 20.0, "update": 30.0, "record": 4.0}
+    config = dataclasses.replace(TINY_COLLECT, side_by_side=True)
+    for cores, seconds in ((1, 55), (2, 35)):
+        monkeypatch.setattr(cost, "available_cores", lambda cores=cores: cores)
+        assert cost.wall_clock(parts, config) == seconds
+        assert cost.wall_clock(parts, TINY_COLLECT) == 55
+
+
 def test_twice_the_steps_take_twice_the_time(monkeypatch):
     """The arithmetic, with measurements replaced by fixed times."""
     monkeypatch.setattr(cost, "_time", lambda call, seconds: (0.0, 0.5))

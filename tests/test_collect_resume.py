@@ -42,6 +42,8 @@ SMALL = {
     "hopper-mass": dataclasses.replace(
         TINY_COLLECT,
         n_step=3,
+        standardise=True,
+        side_by_side=True,
         decay=0.5,
         hidden=(16, 16),
         batch_size=32,
@@ -176,8 +178,8 @@ def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):
     with pytest.raises(DataError, match=r"steps is 60 there and 80 here.*remove that folder"):
         again(stopped, steps=80)
     with pytest.MonkeyPatch.context() as newer:
-        newer.setattr("ertrl.collection.savepoints.FORMAT", 3)
-        with pytest.raises(DataError, match="format is 2 there and 3 here"):
+        newer.setattr("ertrl.collection.savepoints.FORMAT", 4)
+        with pytest.raises(DataError, match="format is 3 there and 4 here"):
             again(stopped)
     with pytest.raises(DataError, match="family is 'point-robot' there"):
         api.collect("point-robot-wind", stopped, config=SMALL["point-robot"], progress="none")

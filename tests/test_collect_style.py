@@ -123,12 +123,15 @@ def test_wasserstein_is_the_papers():
 def test_policy_distance_averages_over_the_states_of_both_tasks():
     """Policies whose distance in a state is known: task i acts i x (the state's number)."""
 
-    def gaussian(state, observation):
+    def gaussian(behaviour, observation):
         task = np.arange(FAMILY.n_tasks)[:, None, None]
         return task * observation[..., :1] * np.ones(2), np.zeros((*observation.shape[:2], 2))
 
     collector = SimpleNamespace(
-        policies=SimpleNamespace(gaussian=gaussian), state=0, config=STYLED, family=FAMILY
+        policies=SimpleNamespace(gaussian=gaussian),
+        state=SimpleNamespace(behaviour=0),
+        config=STYLED,
+        family=FAMILY,
     )
     # All states of task i hold the number i.
     writer = SimpleNamespace(draw_states=lambda task, draw, size: np.full((size, 2), float(task)))

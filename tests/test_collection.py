@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import shutil
+import time
 
 import jax
 import jax.numpy as jnp
@@ -122,6 +123,61 @@ def test_policies_train_the_same_one_after_the_other_and_side_by_side():
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     moved = np.abs(states[0].actor.net.net.weights[0] - fresh).max(axis=(1, 2))
     assert (moved > 1e-3).all(), "every task's network has learned"
+
+
+SIDE_BY_SIDE = dataclasses.replace(TINY_COLLECT, side_by_side=True)
+
+
+@pytest.mark.parametrize("slow", ["simulate", "update"])
+def test_whether_simulation_or_learning_is_faster_does_not_matter(slow):
+    """What one of them takes longer for, the other must not see."""
+    states = []
+    for delay in (0.0, 0.05):
+        trainer = PolicyTrainer(make_family("point-robot"), SIDE_BY_SIDE)
+        plain = getattr(trainer, slow)
+
+        def slowly(*args, plain=plain, delay=delay):
+            time.sleep(delay)
+            plain(*args)
+
+        setattr(trainer, slow, slowly)
+        for _, _ in zip(range(3), trainer.train(), strict=False):
+            pass
+        states.append(jax.tree.leaves(trainer.state) + list(trainer.progress().values()))
+    for a, b in zip(*states, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_side_by_side_simulation_is_one_block_ahead(ahead):
+    config = dataclasses.replace(TINY_COLLECT, side_by_side=bool(ahead))
+    trainer = PolicyTrainer(make_family("point-robot"), config)
+    rows = config.simulations_per_task * config.steps_per_block
+    simulated = [trainer.replay.count[0] // rows for _ in trainer.train()]
+    random_blocks = config.random_steps // config.steps_per_block
+    wanted = random_blocks + ahead + np.arange(1, trainer.blocks + 1)
+    assert simulated == np.minimum(wanted, random_blocks + trainer.blocks).tolist()
+
+
+def test_standardised_observations_are_at_a_scale_of_one():
+    config = dataclasses.replace(TINY_COLLECT, standardise=True)
+    family = make_family("point-robot")
+    trainer = PolicyTrainer(family, config)
+    rows = np.random.default_rng(0).normal((3.0, -2.0), (0.5, 4.0), (500, 2)).astype(np.float32)
+    assert (sac.standardised(trainer.state.seen, rows) == rows).all(), "nothing was seen yet"
+    for _ in trainer.train():
+        pass
+    seen = trainer.state.seen
+    updates = config.steps * config.updates_per_step
+    assert seen.count == updates * config.batch_size
+    inside = np.concatenate(
+        [trainer.replay.rows(task)[0][: trainer.replay.count[task]] for task in range(40)]
+    )
+    scaled = np.asarray(sac.standardised(seen, inside))
+    assert np.abs(scaled.mean(axis=0)).max() < 0.3
+    assert np.abs(scaled.std(axis=0) - 1).max() < 0.5
+    far = np.asarray(sac.standardised(seen, np.full((1, 2), 1e6, np.float32)))
+    assert (far == sac.FAR_OUT).all()
 
 
 def test_tasks_at_once_must_divide_the_tasks():

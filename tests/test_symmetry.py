@@ -142,8 +142,8 @@ def test_acting_and_measuring_come_back_out_of_the_view():
     policies = POLICIES["conditioned"](family, CONFIG)
     state = policies.init(jax.random.key(0))
     rows = np.random.default_rng(4).normal(size=(family.n_tasks, 3, family.observation_dim))
-    mean, log_std = policies.gaussian(state, rows.astype(np.float32))
-    action = policies.act(state, rows.astype(np.float32), None)
+    mean, log_std = policies.gaussian(state.behaviour, rows.astype(np.float32))
+    action = policies.act(state.behaviour, rows.astype(np.float32), None)
     np.testing.assert_allclose(jnp.tanh(mean), action, atol=1e-6)
     assert log_std.shape == mean.shape
     assert np.isfinite(log_std).all()

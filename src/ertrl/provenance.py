@@ -77,13 +77,18 @@ _bounded = False
 def bound_threads(count: int = 1) -> None:
     """One XLA thread unless NPROC says otherwise, in Python as on the command line.
 
-    XLA reads NPROC when it starts. If it has started already, it has what it has.
+    A program runs in the thread that calls it, so that a simulation can act while updates run.
+    XLA reads both when it starts. If it has started already, it has what it has.
     """
     global _bounded
     bridge = sys.modules.get("jax._src.xla_bridge")
-    started = bridge is not None and bridge.backends_are_initialized()
-    if (_bounded or not os.environ.get("NPROC")) and not started:
+    if bridge is not None and bridge.backends_are_initialized():
+        return
+    if _bounded or not os.environ.get("NPROC"):
         os.environ["NPROC"], _bounded = str(count), True
+    import jax  # late: what only asks for versions does not need it
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def threads() -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from ertrl import rng
 from ertrl.bench.updates import peak_program, product_flops
 from ertrl.collection.config import BehaviourConfig, ScriptedConfig
-from ertrl.collection.cost import miniature, recording_seconds
+from ertrl.collection.cost import miniature, recording_seconds, wall_clock
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import ConfigError
 from ertrl.profiles import collect_config, family_options
@@ -42,14 +42,16 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
     trainer = miniature(family, config)
     updates = trainer.config.steps_per_block * config.updates_per_step
     key, groups = rng.key(config.seed, "bench"), trainer.policies.groups
-    trainer.simulate(trainer.config.steps_per_block)
+    behaviour = trainer.state.behaviour
+    trainer.simulate(trainer.config.steps_per_block, behaviour)
+    trainer.replay.show()
     batches = trainer.policies.draw(trainer.replay, 0, 0)
     state = trainer.state if groups == 1 else trainer._take(trainer.state, 0)
     program = jax.jit(trainer.policies.learn)
     flops = product_flops(trainer.policies.learn, state, *batches, key, 0)
     peak_call, peak_flops = peak_program()
     calls: dict[str, Callable[[], Any]] = {
-        "simulate": lambda: trainer.simulate(1),
+        "simulate": lambda: trainer.simulate(1, behaviour),
         "sample": lambda: trainer.policies.draw(trainer.replay, 0, 0),
         "update": lambda: program(state, *batches, key, 0),
         "peak": peak_call,
@@ -66,18 +68,20 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
     recording = recording_seconds(trainer, config.episodes_per_checkpoint)
     steps, blocks = config.steps, config.steps / trainer.config.steps_per_block * groups
     rate, peak = flops / each["update"], peak_flops / each["peak"]
+    whole = {
+        "simulate": each["simulate"] * (steps + config.random_steps),
+        "sample": each["sample"] * blocks,
+        "update": each["update"] * blocks,
+        "record": recording * config.checkpoints,
+    }
     return {
         "milliseconds_per_update": {
             "simulate": 1e3 * each["simulate"] / config.updates_per_step,
             "sample": 1e3 * each["sample"] / updates,
             "update": 1e3 * each["update"] / updates,
         },
-        "seconds_of_a_collection": {
-            "simulate": each["simulate"] * (steps + config.random_steps),
-            "sample": each["sample"] * blocks,
-            "update": each["update"] * blocks,
-            "record": recording * config.checkpoints,
-        },
+        "seconds_of_a_collection": whole,
+        "seconds": wall_clock(whole, config),
         "env_steps_per_second": len(trainer.replay.count)
         * config.simulations_per_task
         / each["simulate"],
@@ -95,7 +99,7 @@ def describe(result: dict[str, Any]) -> str:
         parts = found["seconds_of_a_collection"]
         times = ", ".join(f"{part} {readable_duration(s)}" for part, s in parts.items())
         lines.append(
-            f"  {name:16} {readable_duration(sum(parts.values()))}: {times}; "
+            f"  {name:16} {readable_duration(found['seconds'])}: {times}; "
             f"{found['env_steps_per_second']:,.0f} steps/s, "
             f"{found['milliseconds_per_update']['update']:.2f} ms per update, "
             f"{100 * found['fraction_of_peak']:.0f}% of the matrix-product peak "

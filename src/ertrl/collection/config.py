@@ -1,11 +1,11 @@
 """Settings of a collection."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from annotated_types import Gt, Interval
 
-from ertrl.config import Amount, Count, Seed, Share, Widths, check
+from ertrl.config import UNSAID, Amount, Count, Seed, Share, Widths, check
 from ertrl.errors import ConfigError
 
 
@@ -21,6 +21,8 @@ class CollectConfig:
     """Widths of actor and critics."""
     layer_norm: bool = True
     """Layer normalisation in actor and critics: stable at several updates per step."""
+    standardise: bool = field(default=False, metadata=UNSAID)
+    """Show actor and critics observations less their mean so far, divided by their deviation."""
     learning_rate: Amount = 1e-3
     """Adam step size of actor, critics and temperature."""
     warmup: Share = 0.0
@@ -55,6 +57,9 @@ class CollectConfig:
     """Control steps per simulation while learning."""
     steps_per_block: Count = 20
     """Control steps between two calls of the update program."""
+    side_by_side: bool = field(default=False, metadata=UNSAID)
+    """Simulate the next block while the updates of one are computed, with the policies as they
+    were before: two cores have work to do."""
     updates_per_step: Count = 2
     """Gradient updates per control step of the whole batch of simulations."""
     checkpoints: Count = 18

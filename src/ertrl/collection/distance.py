@@ -43,7 +43,7 @@ def policy_distance(
         draw = rng.generator(trainer.config.seed, "distance-states", task)
         states = writer.draw_states(task, draw, STATES_PER_TASK)
         shape = (trainer.family.n_tasks, *states.shape)
-        mean, log_std = gaussian(trainer.state, np.broadcast_to(states, shape))
+        mean, log_std = gaussian(trainer.state.behaviour, np.broadcast_to(states, shape))
         mean = np.asarray(mean, np.float64)[chosen]
         std = np.exp(np.asarray(log_std, np.float64)[chosen])
         in_own_states[i] = wasserstein(mean[i], std[i], mean, std).mean(axis=1)

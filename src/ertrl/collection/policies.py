@@ -16,7 +16,6 @@ from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Replay, style_directions
 from ertrl.envs import Family
 from ertrl.errors import ConfigError
-from ertrl.nets import TanhGaussian
 from ertrl.types import Dims, Transitions
 
 Batches = tuple[Transitions, np.ndarray]
@@ -27,9 +26,9 @@ class Policies(NamedTuple):
 
     init: Callable[[PRNGKeyArray], sac.SacState]
     act: Callable[..., Array]
-    """(state, observation [tasks, k, O], key or None) -> actions; None: deterministic"""
+    """(behaviour, observation [tasks, k, O], key or None) -> actions; None: deterministic"""
     gaussian: Callable[..., tuple[Array, Array]]
-    """(state, observation [tasks, k, O]) -> mean and log-std before tanh"""
+    """(behaviour, observation [tasks, k, O]) -> mean and log-std before tanh"""
     groups: int
     """How many calls of `learn` make a block: policies may train in turns. If there are several,
     the state has an axis of tasks, and each group is a part of it."""
@@ -91,13 +90,13 @@ def conditioned(family: Family, config: CollectConfig) -> Policies:
         task = jnp.arange(family.n_tasks)[:, None]
         return eyes.see(observation, jnp.broadcast_to(task, observation.shape[:2]))
 
-    def act(state, observation, key):
+    def act(behaviour, observation, key):
         shown, told, turn = see_all(observation)
-        return turned(turn, state.actor.net.act(key, shown, told), back=True)
+        return turned(turn, behaviour.act(key, shown, told), back=True)
 
-    def gaussian(state, observation):
+    def gaussian(behaviour, observation):
         shown, told, turn = see_all(observation)
-        mean, log_std = state.actor.net.gaussian(shown, told)
+        mean, log_std = behaviour.gaussian(shown, told)
         turn_sizes = None if turn is None else jnp.abs(turn)
         return turned(turn, mean, back=True), turned(turn_sizes, log_std, back=True)
 
@@ -133,12 +132,12 @@ def independent(family: Family, config: CollectConfig) -> Policies:
         )
     dims = Dims(family.observation_dim, family.action_dim)
 
-    def act(state, observation, key):
+    def act(behaviour, observation, key):
         keys = None if key is None else jax.random.split(key, n)
-        return jax.vmap(TanhGaussian.act)(state.actor.net, keys, observation)
+        return jax.vmap(sac.Behaviour.act)(behaviour, keys, observation)
 
-    def gaussian(state, observation):
-        return jax.vmap(TanhGaussian.gaussian)(state.actor.net, observation)
+    def gaussian(behaviour, observation):
+        return jax.vmap(sac.Behaviour.gaussian)(behaviour, observation)
 
     def draw(replay: Replay, block: int, group: int) -> Batches:
         batch = replay.own(block, range(group * size, (group + 1) * size))

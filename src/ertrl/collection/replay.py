@@ -48,7 +48,7 @@ class Replay:
     def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
         self._family, self._config, self._folder = family, config, folder
         self._bonus = style_bonus(family, config)
-        self._count = np.zeros(family.n_tasks, int)
+        self._count = self._shown = np.zeros(family.n_tasks, int)
         self._capacity = config.simulations_per_task * (config.random_steps + config.steps)
         self._batches = (config.steps_per_block * config.updates_per_step, config.batch_size)
         self._arrays: dict[str, np.ndarray] = {}
@@ -110,6 +110,10 @@ class Replay:
         self._arrays["terminated"][place] = step.terminated[good]
         np.add.at(self._count, task, 1)
 
+    def show(self) -> None:
+        """From now on draw from what is there now; what is added later waits for the next call."""
+        self._shown = self._count.copy()
+
     def own(self, block: int, tasks: Sequence[int]) -> Transitions:
         """[updates, tasks, batch] transitions for a block of updates, each task's own.
 
@@ -142,7 +146,7 @@ class Replay:
     def _look_up(
         self, draw: np.random.Generator, collected_by: np.ndarray, rewarded_by: np.ndarray
     ) -> Transitions:
-        first = last = collected_by, draw.integers(self._count[collected_by])
+        first = last = collected_by, draw.integers(self._shown[collected_by])
         reward, weight = self._reward(first, rewarded_by), np.ones(collected_by.shape)
         for _ in range(self._config.n_step - 1):
             after, goes_on = self._after(last)
@@ -180,7 +184,7 @@ class Replay:
         """
         task, row = place
         later = row + self._config.simulations_per_task
-        exists = later < self._count[task]
+        exists = later < self._shown[task]
         after = task, np.where(exists, later, row)
         same = self._arrays["next_observation"][place] == self._arrays["observation"][after]
         return after, exists & same.all(axis=-1) & (self._arrays["terminated"][place] == 0)

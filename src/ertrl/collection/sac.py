@@ -14,10 +14,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
 from ertrl.collection.config import CollectConfig
-from ertrl.nets import TanhGaussian, Trained, Twin, toward
+from ertrl.nets import Moments, TanhGaussian, Trained, Twin, toward
 from ertrl.types import Dims, Transitions
 
 LOG_STD_RANGE = (-5.0, 2.0)
+SMALL_DEVIATION, FAR_OUT = 0.01, 10.0
+"""What hardly ever changes is not blown up, and no observation is further out than this."""
 
 
 def learning_rate(config: CollectConfig, update: Int[Array, ""]) -> float | Array:
@@ -31,6 +33,27 @@ def learning_rate(config: CollectConfig, update: Int[Array, ""]) -> float | Arra
     return jnp.minimum(rising, rate * jnp.clip(left, 0.0, 1.0))
 
 
+def standardised(seen: Moments, observation: Float[Array, "*b O"]) -> Float[Array, "*b O"]:
+    """Observations at a scale of about 1; as they are, if nothing was seen."""
+    scaled = (observation - seen.mean) / (seen.deviation() + SMALL_DEVIATION)
+    return jnp.where(seen.count > 0, jnp.clip(scaled, -FAR_OUT, FAR_OUT), observation)
+
+
+class Behaviour(NamedTuple):
+    """A policy that acts: the actor, and the scale on which it sees states."""
+
+    actor: TanhGaussian
+    seen: Moments
+
+    def act(self, key: PRNGKeyArray | None, observation: Array, *told: Array) -> Array:
+        """A random action or, without a key, the most probable one."""
+        return self.actor.act(key, standardised(self.seen, observation), *told)
+
+    def gaussian(self, observation: Array, *told: Array) -> tuple[Array, Array]:
+        """Mean and log-std before tanh."""
+        return self.actor.gaussian(standardised(self.seen, observation), *told)
+
+
 class SacState(NamedTuple):
     """Everything that must survive a crash."""
 
@@ -38,6 +61,12 @@ class SacState(NamedTuple):
     critic: Trained[Twin]
     target_critic: Twin
     log_temperature: Trained[Float[Array, ""]]
+    seen: Moments
+    """Of observations; of nothing, if they are not standardised."""
+
+    @property
+    def behaviour(self) -> Behaviour:
+        return Behaviour(self.actor.net, self.seen)
 
 
 def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArray) -> SacState:
@@ -59,6 +88,7 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
         critic=Trained.of(critic),
         target_critic=critic,
         log_temperature=Trained.of(log_temperature),
+        seen=Moments.of_nothing(dims.observation),
     )
 
 
@@ -73,6 +103,8 @@ def update(
     rate = learning_rate(config, state.actor.adam.count)
     key_next, key_now = jax.random.split(key)
     s, a, r, s2, terminated = batch
+    seen = state.seen.with_rows(s) if config.standardise else state.seen
+    s, s2 = standardised(seen, s), standardised(seen, s2)
     temperature = jnp.exp(state.log_temperature.net)
     target_entropy = -a.shape[-1]
 
@@ -98,6 +130,7 @@ def update(
         critic=critic,
         target_critic=toward(state.target_critic, critic.net, config.tau),
         log_temperature=state.log_temperature.step(temperature * (entropy - target_entropy), rate),
+        seen=seen,
     )
     metrics = {
         "critic_loss": q_loss,

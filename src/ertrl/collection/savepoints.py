@@ -31,7 +31,7 @@ from ertrl.provenance import threads, versions
 from ertrl.shape import Digest, Name, Real, Shape, Size, Text, Whole
 
 KIND = "ertrl-savepoint"
-FORMAT = 2
+FORMAT = 3
 Counts = list[Annotated[int, Meta(ge=0, le=2**40)]]
 
 

@@ -1,6 +1,12 @@
-"""Train behaviour policies for all tasks of a family, in blocks of simulation and updates."""
+"""Train behaviour policies for all tasks of a family, in blocks of simulation and updates.
+
+Blocks of simulation and of updates alternate or, side by side, simulation is a block ahead: while
+a block of updates learns from what was simulated so far, another thread simulates the next block
+with the policies as they were before. What happens does not depend on which of them is faster.
+"""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +46,9 @@ class PolicyTrainer:
         self.random_blocks = config.random_steps // config.steps_per_block
         self.replay = Replay(family, config, folder)
         self._tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
-        self._block = 0
+        self.learned = 0
+        """Blocks of updates so far; blocks of random actions come before them."""
+        self._simulated = 0
         self._simulation = family.simulate(family.parameters[self._tasks])
         self._observation = self._simulation.reset(self._reset_seeds(0).tolist())
         self._age = np.zeros(len(self._tasks), int)
@@ -56,9 +64,9 @@ class PolicyTrainer:
             paste = jax.lax.dynamic_update_slice_in_dim
             return jax.tree.map(lambda x, y: paste(x, y, group * size, axis=0), state, part)
 
-        def act(state: sac.SacState, observation: Array, key: Array | None, t: Array) -> Array:
+        def act(behaviour: sac.Behaviour, observation: Array, key: Array | None, t: Array) -> Array:
             key = None if key is None else jax.random.fold_in(key, t)
-            return policies.act(state, observation, key)
+            return policies.act(behaviour, observation, key)
 
         self._take, self._put = jax.jit(take), jax.jit(put, donate_argnums=0)
         self._jitted_act = jax.jit(act)
@@ -68,11 +76,16 @@ class PolicyTrainer:
     def progress(self) -> dict[str, np.ndarray]:
         """Where the loop stands, as plain arrays."""
         simulation = {SIMULATION + k: v for k, v in self._simulation.state().items()}
-        loop = {"block": np.array(self._block), "observation": self._observation, "age": self._age}
+        loop = {
+            "learned": np.array(self.learned),
+            "simulated": np.array(self._simulated),
+            "observation": self._observation,
+            "age": self._age,
+        }
         return loop | simulation
 
     def resume(self, progress: dict[str, np.ndarray]) -> None:
-        self._block = int(progress["block"])
+        self.learned, self._simulated = int(progress["learned"]), int(progress["simulated"])
         self._observation, self._age = progress["observation"].copy(), progress["age"].copy()
         own = {
             k.removeprefix(SIMULATION): v for k, v in progress.items() if k.startswith(SIMULATION)
@@ -81,10 +94,12 @@ class PolicyTrainer:
 
     # --- acting ---
 
-    def _act(self, observation: np.ndarray, key: Array | None, t: int) -> np.ndarray:
+    def _act(
+        self, behaviour: sac.Behaviour, observation: np.ndarray, key: Array | None, t: int
+    ) -> np.ndarray:
         """Actions of all rows; without a key, the most probable ones."""
         by_task = observation.reshape(self.family.n_tasks, -1, self.family.observation_dim)
-        action = np.asarray(self._jitted_act(self.state, by_task, key, t))
+        action = np.asarray(self._jitted_act(behaviour, by_task, key, t))
         return action.reshape(len(observation), -1)
 
     def episodes(self, per_task: int, stream: str, index: int, *, stochastic: bool) -> Episodes:
@@ -96,7 +111,7 @@ class PolicyTrainer:
         return rollout(
             self.family,
             parameters,
-            lambda observation, t: self._act(observation, key, t),
+            lambda observation, t: self._act(self.state.behaviour, observation, key, t),
             draw.integers(2**31, size=len(parameters)).tolist(),
         )
 
@@ -129,38 +144,42 @@ class PolicyTrainer:
 
     # --- learning ---
 
-    @property
-    def learned(self) -> int:
-        """Blocks of updates so far; blocks of random actions come before them."""
-        return max(0, self._block - self.random_blocks)
-
     def train(self) -> Iterator[int]:
-        """Alternate blocks of simulation and updates; yields after every learning block."""
-        config = self.config
-        learn_key = rng.key(config.seed, "sac-update")
-        while self._block < self.random_blocks + self.blocks:
-            block = self._block
-            self.simulate(config.steps_per_block)
-            if block >= self.random_blocks:
-                key = jax.random.fold_in(learn_key, block)
-                for group in range(self.policies.groups):
-                    self.update(block, group, key)
-            self._block += 1
-            if block >= self.random_blocks:
+        """Simulate and learn; yields after every block of updates."""
+        side_by_side, end = self.config.side_by_side, self.random_blocks + self.blocks
+        while self._simulated < self.random_blocks + side_by_side:
+            self._simulate_block(self.state.behaviour)
+        with ThreadPoolExecutor(1, "simulation") as beside:
+            while self.learned < self.blocks:
+                simulation = None
+                if not side_by_side:
+                    self._simulate_block(self.state.behaviour)
+                self.replay.show()
+                if side_by_side and self._simulated < end:
+                    # Updates write over the state they start from: those who act have a copy.
+                    behaviour = jax.tree.map(jnp.copy, self.state.behaviour)
+                    simulation = beside.submit(self._simulate_block, behaviour)
+                self._learn_block()
+                if simulation:
+                    simulation.result()
                 yield self.learned
 
-    def simulate(self, steps: int) -> None:
+    def _simulate_block(self, behaviour: sac.Behaviour) -> None:
+        self.simulate(self.config.steps_per_block, behaviour)
+        self._simulated += 1
+
+    def simulate(self, steps: int, behaviour: sac.Behaviour) -> None:
         """So many control steps of the present block, at random before learning starts."""
         family, config = self.family, self.config
         act_key = rng.key(config.seed, "collect-act")
         size = len(self._tasks)
-        begin = self._block * config.steps_per_block
+        begin = self._simulated * config.steps_per_block
         for t in range(begin, begin + steps):
-            if self._block < self.random_blocks:
+            if self._simulated < self.random_blocks:
                 draw = rng.generator(config.seed, "random-action", t)
                 action = draw.uniform(-1, 1, (size, family.action_dim))
             else:
-                action = self._act(self._observation, act_key, t)
+                action = self._act(behaviour, self._observation, act_key, t)
             step = self._simulation.step(action)
             self.replay.add(self._tasks, self._observation, action, step)
             self._age += 1
@@ -170,6 +189,13 @@ class PolicyTrainer:
                 seeds = self._reset_seeds(t + 1)[over]
                 self._observation = self._simulation.reset(seeds.tolist(), over)
                 self._age[over] = 0
+
+    def _learn_block(self) -> None:
+        block = self.random_blocks + self.learned
+        key = jax.random.fold_in(rng.key(self.config.seed, "sac-update"), block)
+        for group in range(self.policies.groups):
+            self.update(block, group, key)
+        self.learned += 1
 
     def update(self, block: int, group: int, key: Array) -> None:
         """One block of updates of one group of policies."""

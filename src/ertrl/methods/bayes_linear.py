@@ -21,9 +21,8 @@ from ertrl.config import Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
 from ertrl.methods.features import Features, Regression, columns, scaled
-from ertrl.methods.moments import Moments
 from ertrl.methods.regression import sums
-from ertrl.nets import Trained
+from ertrl.nets import Moments, Trained
 from ertrl.types import Dims, TaskBatch
 
 

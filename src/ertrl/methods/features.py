@@ -9,9 +9,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl.methods.encoder import EncoderConfig
 from ertrl.methods.inference import Belief
-from ertrl.methods.moments import Moments
 from ertrl.methods.regression import Sums, posterior_covariance, posterior_mean, sums
-from ertrl.nets import MLP
+from ertrl.nets import MLP, Moments
 from ertrl.runtime.inference import LeastSquares
 from ertrl.types import Context, Dims
 

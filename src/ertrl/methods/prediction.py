@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ertrl.methods.moments import Moments
+from ertrl.nets import Moments
 from ertrl.types import Transitions
 
 

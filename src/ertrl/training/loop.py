@@ -1,6 +1,7 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 
@@ -177,16 +178,22 @@ def _train(
     key = stack([t.key for t in trainees])
     state = stack([t.state for t in trainees])
     seeds = ", ".join(str(t.run.config.seed) for t in trainees)
-    with Meter(
-        f"train {run.spec['method']} seed {seeds}", until, start=step, style=progress
-    ) as meter:
+
+    def gather(first: int) -> TaskBatch:
+        return stack([t.sampler.batches(first, size) for t in trainees])
+
+    label = f"train {run.spec['method']} seed {seeds}"
+    with (
+        Meter(label, until, start=step, style=progress) as meter,
+        ThreadPoolExecutor(1, "sampler") as beside,
+    ):
         meter.update(step, "compiling")
-        upcoming = stack([t.sampler.batches(step, size) for t in trainees])
+        upcoming = beside.submit(gather, step)
         while step < until:
-            batches = upcoming
+            batches = upcoming.result()
+            # The next chunk is gathered while this one is computed.
+            upcoming = beside.submit(gather, step + size)
             state, pending = chunk(state, batches, key)
-            # The device works on this chunk while the host gathers the next one.
-            upcoming = stack([t.sampler.batches(step + size, size) for t in trainees])
             metrics = unstack({name: np.asarray(values) for name, values in pending.items()})
             for trainee, *made in zip(
                 trainees, unstack(state), metrics, unstack(batches), strict=True
