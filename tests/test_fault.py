@@ -506,6 +506,32 @@ def test_control_c_in_the_first_second_shows_no_traceback(tmp_path):
         assert process.returncode != 0
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "gc.callbacks.append(lambda *_: pressed or press())\ngc.collect()\ntime.sleep(60)",
+        "import loading",
+    ],
+    ids=["collecting garbage", "loading a module"],
+)
+def test_control_c_is_neither_lost_nor_a_crash(tmp_path, moment):
+    """Python ignores exceptions of such callbacks, and some modules do not survive them."""
+    (tmp_path / "loading.py").write_text(
+        "from __main__ import press\ntry:\n    press()\nexcept BaseException:\n    pass\n"
+    )
+    code = (
+        "import gc, signal, sys, time\nfrom ertrl import cli\npressed = []\n"
+        "def press(): pressed.append(1); signal.raise_signal(signal.SIGINT)\n"
+        f"class Command:\n    def run(words): exec({moment!r}, globals())\n"
+        "cli.import_module = lambda name: Command\nsys.argv = ['ertrl', 'list']\n"
+        "sys.exit(cli.main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (130, "stopped\n")
+
+
 def test_a_name_that_is_no_text_is_printed(tmp_path):
     file = os.fsencode(shutil.copytree(FIXTURES[-1] / "agent", tmp_path / "agent")) + b"\xff"
     os.rename(tmp_path / "agent", file)
