@@ -29,7 +29,7 @@ from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError, R
 from ertrl.launch.estimates import Notes
 from ertrl.launch.place import Record
 from ertrl.launch.watch import look
-from ertrl.reporting import compose
+from ertrl.reporting import compose, report
 from ertrl.reporting.draw import Picture
 from ertrl.reporting.write.sections import _provenance
 from ertrl.runtime import files
@@ -279,6 +279,11 @@ def test_an_evaluation_that_does_not_fit_is_refused(world, tmp_path):
             lambda p: [f.unlink() for f in (p / "checkpoints").glob("00000010.*")],
             r"00000010\.json is missing",
         ),
+        (lambda p: (p / "checkpoints" / "00000010.safetensors").unlink(), "safetensors is missing"),
+        (
+            lambda p: shutil.copy(p / "evaluations" / "00000020.json", p / "evaluations" / "x.json"),
+            r"x\.json is no part of the run",
+        ),
         (
             lambda p: (p / "metrics.jsonl").open("a").write('{"kind": "train", "step": 20}\n'),
             "goes on after the end of the run",
@@ -291,11 +296,11 @@ def test_what_is_gone_or_new_is_noticed(copied, attack, named):
         attack(run.path)
         with pytest.raises(ErtrlError, match=named):
             api.verify(run.path)
+        with pytest.raises(ErtrlError, match=named):
+            report([run], copied / "report")
 
 
 def test_a_report_misses_an_evaluation_that_was_deleted(copied, tmp_path):
-    from ertrl.reporting import report
-
     with small.small_world():
         run = small.run_of(copied)
         run.evaluations.path(20).unlink()
