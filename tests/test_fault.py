@@ -38,7 +38,7 @@ from ertrl.training import shapes as training_shapes
 from ertrl.training.records import settle
 from ertrl.training.replay import first_operation
 from fake_runs import enrich, fake_run
-from fault import crashes, damage, figures, hostile, small, trouble, words
+from fault import crashes, damage, figures, hostile, inject, small, trouble, words
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = sorted((ROOT / "tests" / "fixtures").glob("format-*"))
@@ -184,6 +184,28 @@ def test_an_impossible_record(copied, folder, change, said):
             api.verify(run.path)
         with pytest.raises(CorruptFileError, match=said):
             look(run)
+
+
+def test_an_impossible_savepoint(tmp_path):
+    """A savepoint that was sealed again, with counts of tasks that there are not."""
+    stopped, again = tmp_path / "stopped", tmp_path / "again"
+    again.mkdir()
+    with small.small_world():
+        most = inject.count_operations(lambda: small.do_collect(again), again)
+        shutil.rmtree(again)
+        again.mkdir()
+        kill = inject.once_at(most * 3 // 4, lambda: shutil.copytree(again, stopped))
+        with inject.injecting(again, kill):
+            small.do_collect(again)
+        (file,) = (stopped / ".data.collecting").glob("0*.json")
+        whole = store.read_json(file)
+        for kind in ("episodes", "transitions"):
+            for counts in ([], whole[kind]["count"][1:], [*whole[kind]["count"], 0]):
+                store.write_json(file, {**whole, kind: {**whole[kind], "count": counts}})
+                with pytest.raises(ErtrlError, match=str(stopped)):
+                    small.do_collect(stopped)
+        store.write_json(file, whole)
+        small.do_collect(stopped)
 
 
 def test_numbers_beyond_measure_are_refused_before_the_report(tmp_path):
