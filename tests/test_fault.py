@@ -303,7 +303,7 @@ def test_an_evaluation_that_does_not_fit_is_refused(world, tmp_path):
         ),
         (lambda p: (p / "checkpoints" / "00000010.safetensors").unlink(), "safetensors is missing"),
         (
-            lambda p: shutil.copy(p / "evaluations" / "00000020.json", p / "evaluations" / "x.json"),
+            lambda p: shutil.copy(p / "config.json", p / "evaluations" / "x.json"),
             r"x\.json is no part of the run",
         ),
         (
