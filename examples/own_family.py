@@ -10,17 +10,16 @@ from pathlib import Path
 import gymnasium
 
 import ertrl
-from ertrl.collection.config import CollectConfig
 
-COLLECT = CollectConfig(
-    hidden=(64, 64),
-    batch_size=256,
-    discount=0.97,
-    random_steps=200,
-    steps=3000,
-    checkpoints=10,
-    episodes_per_checkpoint=4,
-)
+COLLECT = {  # a toy needs less than the robots that the profile is for
+    "hidden": [64, 64],
+    "batch_size": 256,
+    "discount": 0.97,
+    "random_steps": 200,
+    "steps": 3000,
+    "checkpoints": 10,
+    "episodes_per_checkpoint": 4,
+}
 
 
 def make(task):
@@ -34,8 +33,8 @@ def family():
     return ertrl.register_family("my-pendulum", make=make, tasks=tasks)
 
 
-def main(out="own-family", config=COLLECT, settings=None):
-    data = ertrl.collect(family(), Path(out) / "data", config=config)
+def main(out="own-family", collect=COLLECT, settings=None):
+    data = ertrl.collect(family(), Path(out) / "data", settings=collect)
     run = ertrl.train("focal", data, settings=settings, out=Path(out) / "runs")
     return ertrl.report([run], Path(out) / "report")
 

@@ -10,6 +10,7 @@ import pytest
 from conftest import TINY_COLLECT, TINY_TRAIN, options_of
 from ertrl import api
 from ertrl.cli import COMMANDS, main
+from ertrl.cli.evaluate import _probe_lines
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -212,3 +213,8 @@ def test_huge_pages_are_asked_for_once_and_the_process_stays_the_same():
     first, second, tunables = done.stdout.split()
     assert first == second, "one process, started twice"
     assert tunables == "glibc.malloc.hugetlb=1"
+
+
+def test_probes_of_logs_have_no_empty_heading():
+    leak = {"chance": 0.5, "accuracy": {"train": 0.7}}
+    assert _probe_lines({"regression": [], "leak": leak})[1].startswith("telling the behaviour")

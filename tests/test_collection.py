@@ -17,6 +17,7 @@ from ertrl.collection.collect import collect
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.replay import Replay
 from ertrl.collection.trainer import PolicyTrainer
+from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description
 from ertrl.envs import Step, make_family
 from ertrl.errors import ConfigError, DataError, RunError
@@ -398,3 +399,13 @@ def test_a_dataset_is_known_again_when_collection_has_gained_a_setting(tiny_data
     store.write_json(old / "manifest.json", manifest)
     again = api.collect("point-robot", old, config=TINY_COLLECT, progress="none")
     assert sorted(again.tasks) == sorted(tiny_dataset.tasks)
+
+
+def test_settings_override_the_profile(tiny_dataset):
+    path, settings = tiny_dataset.path, to_json(TINY_COLLECT)
+    again = api.collect("point-robot", path, settings=settings, progress="none")
+    assert again.fingerprint == tiny_dataset.fingerprint
+    with pytest.raises(DataError, match="collected with other settings"):
+        api.collect("point-robot", path, settings={**settings, "steps": 7}, progress="none")
+    with pytest.raises(ConfigError, match="Did you mean 'steps'"):
+        api.collect("point-robot", path, settings={"stepz": 7}, progress="none")

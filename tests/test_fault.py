@@ -29,7 +29,7 @@ from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError, R
 from ertrl.launch.estimates import Notes
 from ertrl.launch.place import Record
 from ertrl.launch.watch import look
-from ertrl.reporting import compose
+from ertrl.reporting import compose, report
 from ertrl.reporting.draw import Picture
 from ertrl.reporting.write.sections import _provenance
 from ertrl.runtime import files
@@ -38,7 +38,7 @@ from ertrl.training import shapes as training_shapes
 from ertrl.training.records import settle
 from ertrl.training.replay import first_operation
 from fake_runs import enrich, fake_run
-from fault import crashes, damage, figures, hostile, small, trouble, words
+from fault import crashes, damage, figures, hostile, inject, small, trouble, words
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = sorted((ROOT / "tests" / "fixtures").glob("format-*"))
@@ -186,6 +186,28 @@ def test_an_impossible_record(copied, folder, change, said):
             look(run)
 
 
+def test_an_impossible_savepoint(tmp_path):
+    """A savepoint that was sealed again, with counts of tasks that there are not."""
+    stopped, again = tmp_path / "stopped", tmp_path / "again"
+    again.mkdir()
+    with small.small_world():
+        most = inject.count_operations(lambda: small.do_collect(again), again)
+        shutil.rmtree(again)
+        again.mkdir()
+        kill = inject.once_at(most * 3 // 4, lambda: shutil.copytree(again, stopped))
+        with inject.injecting(again, kill):
+            small.do_collect(again)
+        (file,) = (stopped / ".data.collecting").glob("0*.json")
+        whole = store.read_json(file)
+        for kind in ("episodes", "transitions"):
+            for counts in ([], whole[kind]["count"][1:], [*whole[kind]["count"], 0]):
+                store.write_json(file, {**whole, kind: {**whole[kind], "count": counts}})
+                with pytest.raises(ErtrlError, match=str(stopped)):
+                    small.do_collect(stopped)
+        store.write_json(file, whole)
+        small.do_collect(stopped)
+
+
 def test_numbers_beyond_measure_are_refused_before_the_report(tmp_path):
     run = fake_run(tmp_path)
     file = run / "evaluations" / "00002000.json"
@@ -279,6 +301,11 @@ def test_an_evaluation_that_does_not_fit_is_refused(world, tmp_path):
             lambda p: [f.unlink() for f in (p / "checkpoints").glob("00000010.*")],
             r"00000010\.json is missing",
         ),
+        (lambda p: (p / "checkpoints" / "00000010.safetensors").unlink(), "safetensors is missing"),
+        (
+            lambda p: shutil.copy(p / "config.json", p / "evaluations" / "x.json"),
+            r"x\.json is no part of the run",
+        ),
         (
             lambda p: (p / "metrics.jsonl").open("a").write('{"kind": "train", "step": 20}\n'),
             "goes on after the end of the run",
@@ -291,11 +318,11 @@ def test_what_is_gone_or_new_is_noticed(copied, attack, named):
         attack(run.path)
         with pytest.raises(ErtrlError, match=named):
             api.verify(run.path)
+        with pytest.raises(ErtrlError, match=named):
+            report([run], copied / "report")
 
 
 def test_a_report_misses_an_evaluation_that_was_deleted(copied, tmp_path):
-    from ertrl.reporting import report
-
     with small.small_world():
         run = small.run_of(copied)
         run.evaluations.path(20).unlink()
@@ -504,6 +531,32 @@ def test_control_c_in_the_first_second_shows_no_traceback(tmp_path):
         ours = "Traceback" in errors and "ertrl" in errors
         assert not ours, errors
         assert process.returncode != 0
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "gc.callbacks.append(lambda *_: pressed or press())\ngc.collect()\ntime.sleep(60)",
+        "import loading",
+    ],
+    ids=["collecting garbage", "loading a module"],
+)
+def test_control_c_is_neither_lost_nor_a_crash(tmp_path, moment):
+    """Python ignores exceptions of such callbacks, and some modules do not survive them."""
+    (tmp_path / "loading.py").write_text(
+        "from __main__ import press\ntry:\n    press()\nexcept BaseException:\n    pass\n"
+    )
+    code = (
+        "import gc, signal, sys, time\nfrom ertrl import cli\npressed = []\n"
+        "def press(): pressed.append(1); signal.raise_signal(signal.SIGINT)\n"
+        f"class Command:\n    def run(words): exec({moment!r}, globals())\n"
+        "cli.import_module = lambda name: Command\nsys.argv = ['ertrl', 'list']\n"
+        "sys.exit(cli.main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (130, "stopped\n")
 
 
 def test_a_name_that_is_no_text_is_printed(tmp_path):

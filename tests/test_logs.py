@@ -171,6 +171,7 @@ BAD = {
     "infinite": (changed("observation", [0, 1], 1e300), r"'observation' is NaN, .*: rows 1, 2$"),
     "gap": (changed("step", 3, 9), r"a step that does not follow the one before it: row 4$"),
     "twice": (changed("step", 3, 2), r"the same task, episode and step as another row: row 4$"),
+    "no task": (changed("task", 4, ""), r"column 'task' is empty: row 5\n"),
     "goes on": (changed("terminated", 5, True), r"goes on after a terminal state: row 6$"),
 }
 
@@ -187,9 +188,22 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
     given = changed("reward", 4, np.nan) | {
         "observation": changed("observation", 9, np.nan)["observation"]
     }
+    given["step"][20] = 9
+    given["action"][30] = 11
     with pytest.raises(DataError) as caught:
-        imported(tmp_path, given)
-    assert str(caught.value).count("\n  - ") == 2
+        imported(tmp_path, given, action_low=-8, action_high=8)
+    told = str(caught.value).splitlines()[1:]
+    assert [line.split("row ")[1] for line in told] == ["10", "5", "31", "21"], told
+
+
+def test_every_line_of_a_wrong_length_is_told(tmp_path):
+    write_csv(tmp_path / "logs.csv", logs())
+    lines = (tmp_path / "logs.csv").read_text().splitlines()
+    lines[3], lines[9] = lines[3].rpartition(",")[0], lines[9] + ",1"
+    (tmp_path / "logs.csv").write_text("\n".join(lines))
+    told = r"line 4 has 7, line 10 has 9 values; the first line has 8 names$"
+    with pytest.raises(DataError, match=told):
+        import_logs(tmp_path / "logs.csv", tmp_path / "own")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import ertrl
 from conftest import TINY_TRAIN, options_of
 from ertrl.cli import main
 from ertrl.collection.config import CollectConfig
+from ertrl.config import to_json
 from ertrl.data import Dataset
 from ertrl.envs import rollout
 from ertrl.errors import ConfigError, DataError, PluginError, SimulationError
@@ -298,7 +299,9 @@ def test_examples_run(tmp_path, monkeypatch):
     import own_family
 
     tiny = {"updates": 100, "evaluate_every": 100, "learner": {"hidden": [16]}}
-    assert own_family.main(tmp_path, replace(SMALL, steps=200), tiny).exists()
+    assert own_family.main(tmp_path, to_json(replace(SMALL, steps=200)), tiny).exists()
+    text = (EXAMPLES / "own_family.py").read_text()
+    assert "from ertrl." not in text, "the public surface is enough"
     assert len((EXAMPLES / "own_family.py").read_text().splitlines()) < 60
 
 

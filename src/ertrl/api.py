@@ -53,6 +53,7 @@ def collect(
     profile: str = "laptop",
     variant: str = DEFAULT_VARIANT,
     config: BehaviourConfig | None = None,
+    settings: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     references: str | Path | Dataset | None = None,
     progress: ProgressStyle = "auto",
@@ -60,13 +61,15 @@ def collect(
     """Collect behaviour data of a family into the folder `out` (data/FAMILY by default).
 
     The family is a name, or a class or object of one's own, for example of `register_family`.
-    Settings come from the profile and its variant unless `config` gives them all; `options` choose
-    a variant of the family and win over the profile's. `references` is a dataset of the same tasks
+    Settings come from the profile and its variant unless `config` gives them all; `settings`
+    overrides some of them: `{"steps": 2000, "checkpoints": 10}`. `options` choose a variant of the
+    family and win over the profile's. `references` is a dataset of the same tasks
     whose expert returns are to be the upper end of this one's scale, too. A collection with the
     same settings that was stopped goes on; a dataset that is already there with the same settings
     is opened instead.
     """
     made, config, path = _plan(family, out, profile, variant, config, options)
+    config = replace_from_json(config, settings or {})
     scale = None if references is None else _scale(Dataset.of(references), made)
     if path.is_dir() and not any(path.iterdir()):
         path.rmdir()  # somebody made room; the dataset takes its place when it is complete

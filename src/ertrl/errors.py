@@ -60,4 +60,4 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> str:
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"unknown {kind} '{word}'.{hint} Known: {', '.join(known)}."
+    return f"unknown {kind} '{word}'.{hint} Known: {', '.join(known) or 'none'}."

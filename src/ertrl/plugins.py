@@ -152,9 +152,8 @@ def _load(home: str, load: Callable[[], ModuleType]) -> ModuleType:
         # A syntax error says its line itself.
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == home]
         where = f"{home}, line {lines[-1]}," if lines else home
-        raise PluginError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error}. Repair or remove it."
-        ) from error
+        told = f"{type(error).__name__}: {error}".rstrip(".")
+        raise PluginError(f"{where} cannot be loaded: {told}. Repair or remove it.") from error
 
 
 def choose(kind: str, name: str, known: Mapping[str, P], package: str, attribute: str) -> P:

@@ -1,10 +1,37 @@
 """SIGINT and SIGTERM as a polite request: finish what is under way, save, then stop."""
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from types import FrameType
+
+
+def answer_control_c() -> None:
+    """Let Control-C end this process in order, also where a KeyboardInterrupt would not."""
+    for number in (signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, _interrupt)
+    sys.unraisablehook = _interrupt_again
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            # Compiled modules crash when an exception comes while they load.
+            os.write(2, b"stopped\n")
+            os._exit(128 + signal.SIGINT)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _interrupt_again(ignored: "sys.UnraisableHookArgs") -> None:
+    """A callback of the garbage collector ignores exceptions, so this one comes again."""
+    if ignored.exc_type is KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ertrl import __version__
 from ertrl.cli.common import command_list, use_huge_pages, use_plugins, use_threads
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
+from ertrl.signals import answer_control_c
 
 
 class Command(NamedTuple):
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = use_plugins(words)
         command = import_module(f"ertrl.cli.{name.replace('-', '_')}")
         if arguments is None:  # from here on there may be something to leave in order
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            answer_control_c()
         command.run(words)
         return 0
     except Interrupted as stop:

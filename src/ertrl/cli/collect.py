@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from tyro.conf import UseAppendAction, arg
 
@@ -68,7 +68,7 @@ def run(argv: Sequence[str]) -> None:
     default = kind(config, profile, variant)  # ty: ignore[invalid-argument-type]
     command = parse(kind, f"collect {family}", argv[1:], default=default)
     options = parse_options(command.option, known)
-    settings = {"profile": profile, "variant": variant, "config": command.config}
+    settings: dict[str, Any] = {"profile": profile, "variant": variant, "config": command.config}
     if command.dry_run:
         value = api.estimate_collection(family, command.out, options=options, **settings)
         output(value, None if command.json else describe_estimate(value))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ertrl.data.tables import Columns
+from ertrl.data.tables import SHOWN, Columns
 from ertrl.data.writer import DatasetWriter, Description
 from ertrl.envs.rollout import blank_episodes
 from ertrl.errors import ConfigError, DataError, unknown
@@ -17,8 +17,6 @@ VECTORS = {"observation": ("obs",), "action": (), "next_observation": ("next_obs
 ROLES = ("task", "episode", "step", *VECTORS, "reward", "terminated", "truncated", "policy")
 OTHER_UNITS = 0.02
 """Share of the range of all actions below which one task's own range is suspicious."""
-SHOWN = 6
-"""Rows that a message names before it says how many more there are."""
 
 
 class Piece(NamedTuple):
@@ -43,6 +41,7 @@ class LogRows:
         parameters: Sequence[str],
     ):
         self._origin, self._problems = origin, []
+        self._doubtful: set[str] = set()  # roles with values that are no numbers
         self.notes: list[str] = []
         for role in names:
             if role not in ROLES:
@@ -62,6 +61,8 @@ class LogRows:
                 continue
             if role in ("task", "episode", "policy"):
                 self.values[role] = table[columns[0]].reshape(max(lengths.values()), -1)
+                if role != "policy":
+                    self._check_labels(self.values[role], columns[0])
             else:
                 read = [self._numbers(table[name], name, role) for name in columns]
                 self.values[role] = np.concatenate(read, axis=1)
@@ -72,7 +73,7 @@ class LogRows:
             if width != wanted:
                 told = f"{role} must have {wanted} value{'s' * (wanted > 1)} per row"
                 self._problem(f"{told}, not {width}")
-        self.refuse_problems()
+                self.refuse_problems()  # what is wrong with episodes cannot be told
         for role in self.values.keys() - VECTORS:
             self.values[role] = self.values[role][:, 0]
         self.rows = len(self.values["task"])
@@ -121,8 +122,14 @@ class LogRows:
                 "terminated or truncated"
             )
 
+    def _check_labels(self, values: np.ndarray, name: str) -> None:
+        """Every row belongs to a task and an episode."""
+        blank = values == "" if values.dtype.kind in "US" else values != values
+        if blank.any():
+            self._problem(f"column '{name}' is empty", np.flatnonzero(blank.any(axis=1)))
+
     def _numbers(self, values: np.ndarray, name: str, role: str) -> np.ndarray:
-        """The column as float64 [rows, numbers]; what is no number is a problem."""
+        """The column as float64 [rows, numbers]; what is no number is a problem, and 0 here."""
         flat = values.reshape(len(values), -1)
         if flat.dtype.kind in "US":
             flat = _truth(flat) if role in ("terminated", "truncated") else flat
@@ -132,18 +139,20 @@ class LogRows:
                 bad = [i for i, row in enumerate(flat) if not all(map(_is_number, row))]
                 example = flat[bad[0]][0]
                 self._problem(f"column '{name}' holds no number ({str(example)!r})", bad)
+                self._doubtful.add(role)
                 return np.zeros(flat.shape)
         if flat.dtype.kind not in "biuf":
             self._problem(f"column '{name}' holds {flat.dtype}, which are no real numbers")
+            self._doubtful.add(role)
             return np.zeros(flat.shape)
         flat = flat.astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            bad = ~np.isfinite(flat.astype(np.float32)).all(axis=1)
+            bad = ~np.isfinite(flat.astype(np.float32))
         if bad.any():
-            self._problem(
-                f"column '{name}' is NaN, infinite or beyond 32 bits", np.flatnonzero(bad)
-            )
-        return flat
+            rows = np.flatnonzero(bad.any(axis=1))
+            self._problem(f"column '{name}' is NaN, infinite or beyond 32 bits", rows)
+            self._doubtful.add(role)
+        return np.where(bad, 0.0, flat)
 
     def _problem(self, what: str, rows: Sequence[int] | np.ndarray = ()) -> None:
         if len(rows):
@@ -184,7 +193,7 @@ class LogRows:
             raise ConfigError(f"action_low {low} is not below action_high {high}")
         slack = 1e-5 * (highest - lowest)
         outside = ((actions < lowest - slack) | (actions > highest + slack)).any(axis=1)
-        if outside.any():
+        if outside.any() and "action" not in self._doubtful:
             told = f"an action lies outside of {lowest.tolist()} to {highest.tolist()}"
             self._problem(told, np.flatnonzero(outside))
         if low is None or high is None:
@@ -226,7 +235,7 @@ class LogRows:
         starts = np.flatnonzero(
             np.r_[True, (np.diff(self._task[order]) != 0) | (np.diff(episode[order]) != 0)]
         )
-        if "step" in self.values:
+        if "step" in self.values and "step" not in self._doubtful:
             self._check_steps(order, starts)
         policy = np.unique(self.values.get("policy", np.zeros(self.rows)), return_inverse=True)[1]
         pieces, counts = [], dict.fromkeys(("dropped", "repeated", "apart", "cut"), 0)

@@ -121,7 +121,7 @@ def _expand(names: Sequence[str]) -> list[str]:
         inside = [identity for identity in local if identity.startswith(name.rstrip("/") + "/")]
         if name not in local and not inside:
             raise DataError(
-                f"{unknown('Minari dataset', name, local or ['(none)'])} Only datasets on this "
+                f"{unknown('Minari dataset', name, local)} Only datasets on this "
                 f"machine can be imported: `minari download {name}` fetches one."
             )
         found += [name] if name in local else inside

@@ -10,6 +10,8 @@ import numpy as np
 from ertrl.errors import DataError, ErtrlError
 from ertrl.plugins import require
 
+SHOWN = 6
+"""Rows that a message names before it says how many more there are."""
 Columns = dict[str, np.ndarray]
 """Name -> values [rows] or [rows, numbers]; text as it stands in a CSV."""
 
@@ -75,13 +77,15 @@ def _read_csv(path: Path) -> Columns:
         head = [name.strip() for name in next(rows, [])]
         if not head or len(set(head)) != len(head):
             raise ValueError("its first line must name every column, each once")
-        table = []
+        table, wrong = [], []
         for row in rows:
             if len(row) != len(head):
-                raise ValueError(
-                    f"line {rows.line_num} has {len(row)} values, the first line {len(head)} names"
-                )
+                wrong.append(f"line {rows.line_num} has {len(row)}")
             table.append(row)
+        if wrong:
+            more = f" and {len(wrong) - SHOWN} lines more" if len(wrong) > SHOWN else ""
+            told = f"{', '.join(wrong[:SHOWN])} values{more}"
+            raise ValueError(f"{told}; the first line has {len(head)} names")
     values = np.array(table, dtype=str).reshape(len(table), len(head))
     return {name: np.char.strip(values[:, i]) for i, name in enumerate(head)}
 

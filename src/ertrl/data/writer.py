@@ -77,6 +77,11 @@ class DatasetWriter:
         With `filled`, go on with the folder of an earlier writer that was stopped, behind that many
         episodes of each task.
         """
+        if filled is not None and len(filled) != len(episodes):
+            raise DataError(
+                f"{path}: its savepoint tells of {len(filled)} tasks, this collection has "
+                f"{len(episodes)}. To start anew, remove .{path.name}.collecting beside it."
+            )
         self._path, self._about = path, about
         self._work = path.with_name(f".{path.name}.partial")
         self._place = ExitStack()
@@ -85,7 +90,8 @@ class DatasetWriter:
             shutil.rmtree(self._work, ignore_errors=True)
         for stale in self._work.rglob("*.tmp"):
             stale.unlink()
-        self._filled = dict(zip(episodes, filled or [0] * len(episodes), strict=True))
+        known = [0] * len(episodes) if filled is None else filled
+        self._filled = dict(zip(episodes, known, strict=True))
         open_map = store.map_array if filled is None else store.map_again
         sizes = about.horizon, about.observation_dim, about.action_dim
         self._arrays = {

@@ -44,7 +44,7 @@ def read_contents(run: Owner) -> dict[str, Any]:
 class Records:
     """Sealed files of a run in one folder, one per number of updates."""
 
-    files_of_a_step = 1
+    suffixes = (".json",)
 
     def __init__(self, run: Owner, folder: str, what: str, remedy: str):
         """`what` they are, and how one gets the first of them."""
@@ -100,6 +100,14 @@ class Records:
             if listed:
                 self._write({**before, self._name: sorted({*before[self._name], step} - {*drop})})
 
+    def _check_there(self, step: int) -> None:
+        for suffix in self.suffixes:
+            if not (file := self.path(step).with_suffix(suffix)).exists():
+                raise CorruptFileError(
+                    f"{file} is missing, but {CONTENTS} lists it. Restore it from a copy, or make "
+                    "it again."
+                )
+
     def _write(self, contents: dict[str, Any]) -> None:
         store.write_json(self._run.path / CONTENTS, contents)
 
@@ -116,7 +124,8 @@ class Records:
         return count
 
     def check_folder(self) -> None:
-        """Raise if there is a file that the run does not know."""
+        """Raise if a file is missing, or if there is one that the run does not know."""
+        self.check_each(self._check_there)
         if self._run.spec.get("format", 1) < FORMAT or not self.folder.exists():
             return
         files = [file for file in self.folder.iterdir() if file.name[0] != "."]
@@ -134,7 +143,7 @@ class Records:
 class ArrayRecords(Records):
     """Records with a safetensors file beside each description, which knows its checksum."""
 
-    files_of_a_step = 2
+    suffixes = (".json", ".safetensors")
 
     def __init__(self, run: Owner, folder: str, what: str, remedy: str, seal: str):
         """`seal` is the field of the checksum."""

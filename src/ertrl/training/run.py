@@ -210,9 +210,14 @@ class Run(Described):
             (self.probes, self.probes.read),
             (self.divergences, self.load_divergence),
         ):
-            count += records.check_each(check) * records.files_of_a_step
             records.check_folder()
+            count += records.check_each(check) * len(records.suffixes)
         return count
+
+    def check_contents(self) -> None:
+        """Whether the files are there that the run lists, and no others."""
+        for records in (self.checkpoints, self.evaluations, self.probes, self.divergences):
+            records.check_folder()
 
     def check_seals(self) -> None:
         """As `verify`, but without looking into arrays: for whoever looks often."""

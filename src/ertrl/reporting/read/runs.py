@@ -30,6 +30,7 @@ def read_runs(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
     opened = open_runs(runs)
     families: dict[str, list[SeedRun]] = {}
     for run in opened:
+        run.check_contents()
         evaluations = {step: run.evaluations.read(step) for step in run.evaluations.steps()}
         probes = {step: run.probes.read(step) for step in run.probes.steps()}
         families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
