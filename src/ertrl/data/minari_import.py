@@ -5,7 +5,8 @@ without a simulator. Episodes are copied one at a time.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +16,12 @@ from msgspec import UNSET, UnsetType
 
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset
+from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
 from ertrl.data.minari_export import OURS, SHARED, UNITS, minari_library
-from ertrl.data.writer import DatasetWriter, Description, TaskRecord
-from ertrl.envs.rollout import blank_episodes
+from ertrl.data.writer import Description, Episode, TaskRecord
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
-from ertrl.progress import Meter, ProgressStyle
+from ertrl.progress import ProgressStyle
 from ertrl.runtime import ActionRange
 from ertrl.shape import Real, Shape, Text, fit
 
@@ -38,9 +39,6 @@ class Ours(Shape):
 
     dataset: SharedOurs
     task: layout.Task
-
-
-Limit = float | Sequence[float] | None
 
 
 class Source(NamedTuple):
@@ -86,27 +84,15 @@ def import_minari(
         action_dim=first.action_space.shape[0],
         **{name: shared[name] for name in (*SHARED, *UNITS) if name in shared},
     )
-    writer = DatasetWriter(out, about, {t: len(source.lengths) for t, (source, _) in tasks.items()})
-    try:
-        with Meter(f"import {about.family}", len(tasks), style=progress) as meter:
-            for done, (task, (source, _)) in enumerate(tasks.items(), start=1):
-                _fill(writer, task, source, about, span)
-                meter.update(done, source.identity)
-        records = {
-            task: record._replace(group=chosen.get(source.identity, record.group))
-            for task, (source, record) in tasks.items()
-        }
-        imported = {
-            "format": "minari",
-            "datasets": [source.identity for source, _ in tasks.values()],
-        }
-        if "provenance" in shared:
-            imported["provenance"] = shared["provenance"]
-        writer.seal(records, shared["collector"], imported)
-    except BaseException:
-        writer.abandon()
-        raise
-    return Dataset(out, verify=False)
+    found = {}
+    for task, (source, record) in tasks.items():
+        record = record._replace(group=chosen.get(source.identity, record.group))
+        read = partial(_episodes, source, about.horizon, span)
+        found[task] = ImportedTask(source.identity, record, len(source.lengths), read)
+    imported = {"format": "minari", "datasets": [task.label for task in found.values()]}
+    if "provenance" in shared:
+        imported["provenance"] = shared["provenance"]
+    return write_imported(out, about, found, shared["collector"], imported, progress)
 
 
 def _expand(names: Sequence[str]) -> list[str]:
@@ -184,7 +170,7 @@ def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionR
                 f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
                 "[-1, 1]; give the lowest and the highest with --action-low and --action-high"
             )
-        own = np.stack([np.broadcast_to(np.asarray(limit, float), done.shape) for limit in given])
+        own = np.stack([limit_of_actions(limit, *done.shape) for limit in given])
         bounds = np.where(np.isfinite(bounds), bounds, own)
     if not (bounds[0] < bounds[1]).all():
         raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")
@@ -218,7 +204,7 @@ def _adopt(sources: list[Source], label: str, bounds: ActionRange) -> tuple[dict
         "parameter_names": (),
         "horizon": max(max(source.lengths) for source in sources),
         "simulator": False,
-        "collector": {"name": "minari", "config": {}, "curve": []},
+        "collector": "minari",
         "action_low": bounds.low.tolist(),
         "action_high": bounds.high.tolist(),
     }
@@ -227,19 +213,16 @@ def _adopt(sources: list[Source], label: str, bounds: ActionRange) -> tuple[dict
     }
 
 
-def _fill(
-    writer: DatasetWriter, task: int, source: Source, about: Description, bounds: ActionRange
-) -> None:
-    """Copy one Minari dataset, an episode at a time."""
+def _episodes(source: Source, horizon: int, bounds: ActionRange) -> Iterator[Episode]:
     stored = source.minari.storage.get_episodes(range(len(source.lengths)))
     for number, (episode, length) in enumerate(zip(stored, source.lengths, strict=True)):
         where = f"{source.identity}, episode {number}"
         given = {k: np.asarray(episode[k]) for k in ("observations", "actions", "rewards")}
         rows = [len(values) for values in given.values()]
-        if rows != [length + 1, length, length] or not 1 <= length <= about.horizon:
+        if rows != [length + 1, length, length] or not 1 <= length <= horizon:
             raise DataError(
                 f"{where} has {rows[0]} observations, {rows[1]} actions and {rows[2]} rewards; "
-                f"expected {length + 1}, {length} and {length}, with 1 to {about.horizon} steps"
+                f"expected {length + 1}, {length} and {length}, with 1 to {horizon} steps"
             )
         if np.asarray(episode["terminations"])[:-1].any():
             raise DataError(f"{where} goes on after a terminal state; cut it there")
@@ -251,14 +234,14 @@ def _fill(
                 raise DataError(
                     f"{where}: {kind} are NaN, infinite or beyond 32 bits at step {step}"
                 )
-        one = blank_episodes(1, about.horizon, about.observation_dim, about.action_dim)
-        one.observation[0, : length + 1] = given["observations"]
-        one.action[0, :length] = _scaled(given["actions"], bounds, where)
-        one.reward[0, :length] = given["rewards"].reshape(length)
-        one.length[0] = length
-        one.terminated[0] = episode["terminations"][-1]
-        one.truncated[0] = episode["truncations"][-1]
-        writer.add(task, one, source.checkpoints[number])
+        yield Episode(
+            observations=given["observations"],
+            actions=_scaled(given["actions"], bounds, where),
+            rewards=given["rewards"].reshape(length),
+            terminated=episode["terminations"][-1],
+            truncated=episode["truncations"][-1],
+            checkpoint=source.checkpoints[number],
+        )
 
 
 def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:

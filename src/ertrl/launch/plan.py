@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ertrl.collection.config import BehaviourConfig
-from ertrl.config import fingerprint, replace_from_json, to_json
+from ertrl.config import fingerprint, flat, replace_from_json, to_json
 from ertrl.envs import make_family, parse_options
 from ertrl.launch.jobs import RUN, Job
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
@@ -196,15 +196,6 @@ def cells(
     """Every contender on every dataset with every seed."""
     ordered = product(datasets, seeds, contenders)
     return tuple(Cell(data, contender, seed) for data, seed, contender in ordered)
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names and values of nested settings."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def words_of(settings: Mapping[str, Any]) -> list[str]:

@@ -166,15 +166,13 @@ def projections(
     figure = new_figure(0.3 + 2 * min(side, 3.4), width)
     axes = figure.subplots(2, len(shown), squeeze=False)
     colours = TaskColours(axis)
-    place = {task: i for i, task in enumerate(family.tasks)}
-    group_of = {task: group for group, tasks in family.groups.items() for task in tasks}
     for column, (label, projection) in enumerate(shown.items()):
         for panel, kind in zip(axes[:, column], ("pca", "tsne"), strict=True):
             for task, points in zip(projection["tasks"], projection[kind], strict=True):
                 x, y = np.array(points).T
-                marker = GROUP_MARKERS.get(group_of[task], "o")
+                marker = GROUP_MARKERS.get(family.group_of[task], "o")
                 marks = {"marker": marker, "s": 7, "alpha": 0.75, **THIN}
-                panel.scatter(x, y, color=colours.of(place[task]), **marks)
+                panel.scatter(x, y, color=colours.of(family.tasks.index(task)), **marks)
             panel.grid(False)
             panel.set_xticks([])
             panel.set_yticks([])
