@@ -13,7 +13,7 @@ from ertrl import losses
 from ertrl.errors import ConfigError
 from ertrl.methods import get_method
 from ertrl.methods.encoder import EncoderConfig, GaussianEncoder
-from ertrl.methods.moments import Moments
+from ertrl.methods.prediction import Moments
 from ertrl.types import Context, Dims
 from toys import (
     DIMS,

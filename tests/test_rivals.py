@@ -18,8 +18,7 @@ from ertrl.data import Sampler
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
 from ertrl.methods import get_method
-from ertrl.methods.moments import Moments
-from ertrl.methods.prediction import columns, outcome, targets
+from ertrl.methods.prediction import Moments, columns, outcome, targets
 from ertrl.training.config import Schedule, TrainConfig
 from ertrl.training.memory import blank_batch
 from ertrl.training.update import init, make_chunk, run_key, update

@@ -165,12 +165,13 @@ def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionR
             )
     bounds = np.stack([done.low, done.high]).astype(np.float64)
     if not np.isfinite(bounds).all():
-        if given[0] is None or given[1] is None:
+        lowest, highest = given
+        if lowest is None or highest is None:
             raise DataError(
                 f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
                 "[-1, 1]; give the lowest and the highest with --action-low and --action-high"
             )
-        own = np.stack([limit_of_actions(limit, *done.shape) for limit in given])
+        own = np.stack([limit_of_actions(limit, *done.shape) for limit in (lowest, highest)])
         bounds = np.where(np.isfinite(bounds), bounds, own)
     if not (bounds[0] < bounds[1]).all():
         raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")

@@ -18,12 +18,8 @@ class ContextBuffer:
     def __init__(self, rows: int, capacity: int, dims: Dims):
         """Empty contexts; the capacity doubles when it is exceeded."""
         self.count = np.zeros(rows, int)
-        self._arrays = [
-            np.zeros((rows, capacity, dims.observation), np.float32),
-            np.zeros((rows, capacity, dims.action), np.float32),
-            np.zeros((rows, capacity), np.float32),
-            np.zeros((rows, capacity, dims.observation), np.float32),
-        ]
+        shapes = [(rows, capacity, *width) for width in dims.widths[:4]]
+        self._arrays = [np.zeros(shape, np.float32) for shape in shapes]
 
     def add(self, row: int, transitions: Sequence[np.ndarray]) -> None:
         """Append transitions [H, ...] to one row's context."""

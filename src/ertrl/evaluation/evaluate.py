@@ -65,7 +65,7 @@ def evaluate_agent(
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
         if name == "thompson":
-            agent.check_posterior()
+            agent.believe(agent.nothing(1))  # refuses a method that has no posterior
     config = agent.config.evaluation
     about = {
         "kind": "ertrl-evaluation",

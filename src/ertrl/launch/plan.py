@@ -4,7 +4,7 @@ A job is named by what it is made from: all settings, and the jobs before it. As
 more seeds, methods or families, a grid therefore has the old jobs under their old names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,11 @@ class Contender(NamedTuple):
     """None: the profile's."""
     settings: Mapping[str, Any] = {}
 
+    @property
+    def label(self) -> str:
+        method = self.method + (f"+{self.learner}" if self.learner else "")
+        return " ".join([method, *(f"{k}={v}" for k, v in flat(self.settings))])
+
 
 class Cell(NamedTuple):
     """One run of a grid."""
@@ -52,10 +57,7 @@ class Cell(NamedTuple):
 
     @property
     def label(self) -> str:
-        contender = self.contender
-        method = contender.method + (f"+{contender.learner}" if contender.learner else "")
-        changes = (f"{k}={v}" for k, v in flat(contender.settings))
-        return " ".join([self.data.label, method, *changes, f"seed {self.seed}"])
+        return f"{self.data.label} {self.contender.label} seed {self.seed}"
 
 
 class Grid(NamedTuple):
@@ -173,17 +175,12 @@ class Grid(NamedTuple):
         """All of them, in the order in which they are worth doing; a job that two need is one."""
         found: dict[str, Job] = {}
         for cell in self.cells:
-            for job in self._jobs_of(cell):
+            datasets = filter(None, (cell.data.references, cell.data))
+            own = [*map(self.collection, datasets), self.training(cell)]
+            own += [self.probing(cell)] if self.probe_transitions else []
+            for job in own:
                 found.setdefault(job.name, job)
         return list(found.values())
-
-    def _jobs_of(self, cell: Cell) -> Iterator[Job]:
-        if cell.data.references:
-            yield self.collection(cell.data.references)
-        yield self.collection(cell.data)
-        yield self.training(cell)
-        if self.probe_transitions:
-            yield self.probing(cell)
 
     @property
     def _origin(self) -> tuple[str, ...]:

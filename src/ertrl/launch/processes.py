@@ -5,7 +5,6 @@ measures it), results do not depend on how many cores a machine has, and a crash
 process.
 """
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -14,15 +13,12 @@ from typing import Any
 
 from ertrl.launch.jobs import Hear, Job, JobFailed, Started, call
 from ertrl.launch.schedule import run_graph
+from ertrl.memory import memory_of_machine
 from ertrl.progress import ProgressStyle
 from ertrl.provenance import available_cores
 
 Perform = Callable[[Job, Hear, Started], dict[str, Any]]
 """Does a job and tells of its process."""
-
-
-def _call(job: Job, hear: Hear, started: Started) -> dict[str, Any]:
-    return call(job, hear, started=started)
 
 
 class _Child:
@@ -50,12 +46,12 @@ class _Child:
 class LocalExecutor:
     """Processes side by side, within the memory of the machine."""
 
-    def __init__(self, perform: Perform = _call, slots: int = 0):
+    def __init__(self, perform: Perform = call, slots: int = 0):
         self.slots = slots or available_cores()
         self._perform = perform
         self._pool = ThreadPoolExecutor(self.slots)
         self._children: set[_Child] = set()
-        self._memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._memory = memory_of_machine()
         self._taken, self._freed = 0, threading.Condition()
         self._stopping = False
 

@@ -11,7 +11,7 @@ from ertrl.launch.estimates import describe_plan, done_names, with_costs
 from ertrl.launch.jobs import Job
 from ertrl.launch.keep import keep_dataset, keep_run
 from ertrl.launch.place import Place, perform, place_of, record_of
-from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_contender, parse_data
+from ertrl.launch.plan import Cell, Grid, cells, parse_contender, parse_data
 from ertrl.launch.processes import LocalExecutor
 from ertrl.launch.ray import RayExecutor
 from ertrl.launch.schedule import run_graph
@@ -183,19 +183,15 @@ def _runs(grid: Grid, place: Place) -> list[tuple[Cell, Path]]:
 def coverage(grid: Grid, present: Sequence[Cell]) -> str:
     """Seeds of every method on every dataset, in Markdown; what is missing stands out."""
     rows, there = [], {cell.label for cell in present}
-    columns = list(dict.fromkeys(_column(cell.contender) for cell in grid.cells))
+    columns = list(dict.fromkeys(cell.contender.label for cell in grid.cells))
     for label in dict.fromkeys(cell.data.label for cell in grid.cells):
         row = [label]
         for column in columns:
-            own = [c for c in grid.cells if (c.data.label, _column(c.contender)) == (label, column)]
+            own = [c for c in grid.cells if (c.data.label, c.contender.label) == (label, column)]
             count = sum(c.label in there for c in own)
             row.append(str(count) if count == len(own) else f"**{count} of {len(own)}**")
         rows.append(row)
     return markdown_table(["seeds", *columns], rows, "l" + "r" * len(columns)) + "\n"
-
-
-def _column(contender: Contender) -> str:
-    return Cell(Data(""), contender, 0).label.removesuffix(" seed 0").strip()
 
 
 def _reports(grid: Grid, place: Place, runs: Sequence[tuple[Cell, Path]]) -> list[Path]:

@@ -107,9 +107,11 @@ def run_graph(
                 if received:
                     executor.stop()
                 while not received and len(under_way) < executor.slots:
-                    work = next((w for w in _startable(works, by_name) if _now(w)), None)
-                    if work is None:
+                    now = time.monotonic()
+                    ready = [w for w in _startable(works, by_name) if w.not_before <= now]
+                    if not ready:
                         break
+                    work = ready[0]
                     work.attempts += 1
                     work.note = "starting"
                     under_way[executor.submit(work.job, work.hear)] = work
@@ -132,10 +134,6 @@ def run_graph(
             "stopped; every run has saved its state. Start again to go on.", received[0]
         )
     return [work.error for work in works if work.error]
-
-
-def _now(work: Work) -> bool:
-    return time.monotonic() >= work.not_before
 
 
 def _startable(works: Sequence[Work], by_name: dict[str, Work]) -> list[Work]:

@@ -20,9 +20,8 @@ import jax.numpy as jnp
 from ertrl.config import Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
-from ertrl.methods.features import Features, Regression, columns, scaled
-from ertrl.methods.moments import Moments
-from ertrl.methods.regression import sums
+from ertrl.methods.prediction import Moments
+from ertrl.methods.regression import Features, Regression, columns, scaled, sums
 from ertrl.nets import Trained
 from ertrl.types import Dims, TaskBatch
 

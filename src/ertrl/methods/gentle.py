@@ -19,8 +19,7 @@ from ertrl.config import Share, Widths
 from ertrl.errors import ConfigError
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import MeanEncoder, spread
-from ertrl.methods.moments import Moments
-from ertrl.methods.prediction import columns, outcome, targets
+from ertrl.methods.prediction import Moments, columns, outcome, targets
 from ertrl.nets import MLP, Trained, over_batch
 from ertrl.types import Context, Dims, TaskBatch, Transitions
 

@@ -14,8 +14,7 @@ from ertrl.config import Amount, Widths
 from ertrl.errors import ConfigError
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import DmlConfig, MeanEncoder, metric_loss, spread
-from ertrl.methods.moments import Moments
-from ertrl.methods.prediction import columns, targets
+from ertrl.methods.prediction import Moments, columns, targets
 from ertrl.nets import MLP, Trained, over_batch
 from ertrl.types import Dims, TaskBatch
 

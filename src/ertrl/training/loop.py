@@ -117,7 +117,7 @@ class _Trainee:
     ) -> None:
         """Stop at the first number that is none, and keep the update that made it."""
         bad = [
-            (int(np.argmin(np.isfinite(values))), name, "became")
+            (int(np.argmin(np.isfinite(values))), name)
             for name, values in metrics.items()
             if not np.isfinite(values).all()
         ]
@@ -126,10 +126,10 @@ class _Trainee:
             bad.append(self._first_bad_weights(batches))
         if not bad:
             return
-        offset, name, became = min(bad)
+        offset, name = min(bad)
         before = _advanced(self.run, self.state, batches, offset, self.key)
         found = metrics[name][offset] if name in metrics else "not finite"
-        what = f"{name} {became} {found} at update {self.step + offset + 1}"
+        what = f"{name} became {found} at update {self.step + offset + 1}"
         self.run.keep_divergence(before, jax.tree.map(lambda x: x[offset], batches), self.key, what)
         kept = self.run.checkpoints.steps()
         raise TrainingDiverged(
@@ -139,13 +139,13 @@ class _Trainee:
             "usually helps."
         )
 
-    def _first_bad_weights(self, batches: TaskBatch) -> tuple[int, str, str]:
+    def _first_bad_weights(self, batches: TaskBatch) -> tuple[int, str]:
         """Which of the updates spoilt the state, and where."""
         for offset in range(len(batches.task)):
             state = _advanced(self.run, self.state, batches, offset + 1, self.key)
             if not _all_finite(state):
                 break
-        return offset, not_finite(state), "became"
+        return offset, next(not_finite(state), "")
 
     def save(self) -> None:
         self.run.save(self.state, self.log, self._together)

@@ -12,7 +12,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from ertrl.training.run import Run
-from ertrl.training.update import make_chunk, update
+from ertrl.training.update import make_chunk, not_finite, update
 
 PACKAGE = Path(__file__).parents[1]
 CALLS = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
@@ -26,23 +26,14 @@ SHOWN = 4
 def replay(run: Run, number: int | None = None) -> dict[str, Any]:
     """Run the kept update again: as it was compiled, then operation by operation."""
     state, batch, key, what = run.load_divergence(number)
-    arrays = {"state": state, "batch": batch}
-    spoilt = [
-        f"{name}{jax.tree_util.keystr(path)}"
-        for name, tree in arrays.items()
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-        if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
-    ]
+    spoilt = [f"state{name}" for name in not_finite(state)]
+    spoilt += [f"batch{name}" for name in not_finite(batch)]
     chunk = make_chunk(run.config, run.scaling)
     step = partial(update, run.config, scaling=run.scaling)
     after, metrics = chunk(state, jax.tree.map(lambda x: x[None], batch), key)
     found = {name: float(values[0]) for name, values in metrics.items()}
     bad = {name: str(value) for name, value in found.items() if not np.isfinite(value)}
-    bad |= {
-        jax.tree_util.keystr(path): "not finite"
-        for path, leaf in jax.tree_util.tree_leaves_with_path(after)
-        if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
-    }
+    bad |= dict.fromkeys(not_finite(after), "not finite")
     return {
         "run": run.name,
         "step": int(state.step) + 1,

@@ -187,7 +187,7 @@ class Run(Described):
             raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
         description, blob, weights = self._checked(step)
         state = store.tree_from_bytes(blob, _blank_state(self.config, self.dims), weights)
-        if name := not_finite(state):
+        if name := next(not_finite(state), ""):
             raise CorruptFileError(f"{weights}: {name} holds NaN or infinite numbers")
         if int(state.step) != step:
             raise CorruptFileError(f"{weights} holds update {int(state.step)}, expected {step}")
