@@ -167,7 +167,6 @@ class TanhGaussian(eqx.Module):
         self.log_std_min, self.log_std_max = low, high
 
     def gaussian(self, *inputs: Array) -> tuple[Float[Array, "... A"], Float[Array, "... A"]]:
-        """Mean and log-std before tanh."""
         mean, log_std = jnp.split(self.net(*inputs), 2, axis=-1)
         return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
 

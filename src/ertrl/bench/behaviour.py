@@ -89,7 +89,6 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
 
 
 def describe(result: dict[str, Any]) -> str:
-    """The result as a person reads it."""
     lines = [f"profile {result['profile']}, on {jax.default_backend()}"]
     for name, found in result["families"].items():
         parts = found["seconds_of_a_collection"]

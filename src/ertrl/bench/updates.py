@@ -150,7 +150,6 @@ def update_speed(
 
 
 def describe(result: dict[str, Any]) -> str:
-    """The result as a person reads it."""
     lines = [f"{result['family']}, profile {result['profile']}, on {device_text()}"]
     for name, r in result["methods"].items():
         lines.append(

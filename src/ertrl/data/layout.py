@@ -32,8 +32,6 @@ SCALE = ("expert", "random", "zero")
 
 
 class ArraySpec(NamedTuple):
-    """One array of a task."""
-
     dtype: np.dtype
     shape: tuple[int, ...]
 

@@ -319,7 +319,6 @@ class LogRows:
     # --- writing ---
 
     def parameters(self, task: int) -> tuple[float, ...]:
-        """The known numbers of a task."""
         rows = self._task == task
         found = {
             n: np.unique(v[rows]) for n, v in self.values.items() if n.startswith("parameter ")

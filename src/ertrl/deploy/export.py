@@ -125,14 +125,12 @@ class NumpyAgent:
         self._agent = runtime.load(folder)
 
     def encode(self, context: Context) -> np.ndarray:
-        """Step by step."""
         adapted = self._agent.begin()
         for step in zip(*(x[0] for x in context[:4]), strict=True):
             adapted.observe(*step)
         return adapted.z
 
     def act(self, observations: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """For every observation."""
         return np.stack([self._agent.act(s, z) for s in observations])
 
 

@@ -124,7 +124,6 @@ class Agent(Described):
 
     @property
     def states(self) -> tuple[Any, Any]:
-        """What method and learner have learned."""
         return self._method_state, self._learner_state
 
     def begin(self) -> "Adapted | BufferedAgent":
@@ -219,9 +218,8 @@ class Agent(Described):
         names = Context._fields[:4]
         rows = arrays[2].size  # as many as there are rewards
         shapes = {name: array.shape[1:] for name, array in zip(names, arrays, strict=True)}
-        expected = {
-            name: (rows, *width) for name, width in zip(names, self.dims.widths, strict=False)
-        }
+        widths = zip(names, self.dims.widths[:4], strict=True)
+        expected = {name: (rows, *width) for name, width in widths}
         if shapes != expected or not rows:
             raise DataError(
                 f"a context needs equally many rows, at least one: with {rows} rewards the shapes "
@@ -273,5 +271,4 @@ class BufferedAgent:
 
     @property
     def z(self) -> np.ndarray:
-        """What is known of the task."""
         return self._known.z[0]

@@ -52,7 +52,6 @@ class Running:
     """z after every transition, from sums: what came before is not looked at again."""
 
     def __init__(self, agent: "Agent", rows: int):
-        """Nothing is known yet."""
         self._agent, self.z = agent, np.tile(agent.z0, (rows, 1))
         shapes = jax.eval_shape(agent.evidence, agent.nothing(rows))
         self._sums = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), shapes)
@@ -68,7 +67,6 @@ class Buffered:
     """The same for a method whose z is no function of sums: all transitions, encoded anew."""
 
     def __init__(self, agent: "Agent", rows: int):
-        """Nothing is known yet."""
         self._agent, self.z = agent, np.tile(agent.z0, (rows, 1))
         self._buffer = ContextBuffer(rows, 16, agent.dims)
 

@@ -51,8 +51,6 @@ class Notes(Shape):
 
 
 class Cost(NamedTuple):
-    """What a job takes."""
-
     seconds: float
     memory: int
     disk: int

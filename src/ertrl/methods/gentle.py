@@ -25,8 +25,6 @@ from ertrl.types import Context, Dims, TaskBatch, Transitions
 
 
 class GentleState(NamedTuple):
-    """Everything that must survive a crash."""
-
     nets: Trained[tuple[MeanEncoder, MLP]]
     """Encoder and decoder: trained by one loss and one optimiser."""
     model: Trained[MLP]
@@ -52,7 +50,6 @@ class Gentle(Method):
     """Widths of the model that relabels."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         if not dims.training_tasks:
             raise ConfigError("gentle needs to know the number of training tasks")
         keys, inputs = jax.random.split(key, 3), dims.observation + dims.action

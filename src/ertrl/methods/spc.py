@@ -50,8 +50,6 @@ class World(eqx.Module):
 
 
 class SpcState(NamedTuple):
-    """Everything that must survive a crash."""
-
     nets: Trained[tuple[MeanEncoder, World]]
     """Context encoder and model of the world: trained by one loss and one optimiser."""
     target: MLP
@@ -93,7 +91,6 @@ class Spc(Method):
         return self.horizon
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         keys = jax.random.split(key)
         encoder = MeanEncoder(self.encoder, dims, keys[0])
         world = World(dims, self.latent_dim, self.state_size, self.world_hidden, keys[1])

@@ -20,8 +20,6 @@ from ertrl.types import Dims, TaskBatch
 
 
 class UnicornState(NamedTuple):
-    """Everything that must survive a crash."""
-
     nets: Trained[tuple[MeanEncoder, MLP]]
     """Encoder, and decoder or classifier: trained by one loss and one optimiser."""
     seen: Moments
@@ -49,7 +47,6 @@ class Unicorn(Method):
     """s' - s is divided by the spread of such changes, or of the states (released)."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         key_encoder, key_head = jax.random.split(key)
         encoder = MeanEncoder(self.encoder, dims, key_encoder)
         if self.supervision == "self":

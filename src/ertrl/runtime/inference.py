@@ -44,7 +44,6 @@ class OfCodes:
         return self.net.inputs == wide and self.net.outputs % self.codes == 0
 
     def output(self, transition: Transition) -> np.ndarray:
-        """Of the network, for one transition."""
         return self.net(np.concatenate(transition if self.next_observation else transition[:3]))
 
     def scaled(

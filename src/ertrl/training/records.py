@@ -28,12 +28,10 @@ class Owner(Protocol):
 
 
 def new_contents(run: str) -> dict[str, Any]:
-    """The list of a run that has nothing yet."""
     return {"kind": "ertrl-contents", "format": 1, "run": run, **{name: [] for name in RECORDS}}
 
 
 def read_contents(run: Owner) -> dict[str, Any]:
-    """The list, as it is now."""
     path = run.path / CONTENTS
     content = store.read_json(path, Contents)
     if content["run"] != run.spec["name"]:
