@@ -23,7 +23,7 @@ from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
 from ertrl.envs import Family, make_family
 from ertrl.launch.jobs import Job
-from ertrl.launch.place import Place, record_of
+from ertrl.launch.place import Place
 from ertrl.launch.plan import Cell, Data, Grid
 from ertrl.profiles import family_options
 from ertrl.shape import Name, Shape
@@ -156,22 +156,22 @@ class Estimator:
         sizes = [config.learner.name, to_json(config.learner), to_json(config.sampling)]
         return self._measured(["flops/s", dims, *sizes], measure)
 
-    def probing(self, _: Cell) -> Cost:
+    def probing(self) -> Cost:
         seconds = START_SECONDS + PROBE_SECONDS_PER_TRANSITION * self._grid.probe_transitions
         return Cost(seconds, PROGRAM_BYTES, 2**16)
 
 
 def with_costs(grid: Grid, jobs: Sequence[Job], place: Place) -> list[Job]:
     """The same jobs, with estimates."""
-    estimator = Estimator(grid, place.home / "estimates.json")
-    costs: dict[str, Callable[[], Cost]] = {}
-    for cell in grid.cells:
-        for data in filter(None, (cell.data.references, cell.data)):
-            costs.setdefault(grid.collection(data).name, partial(estimator.collection, data))
-        costs.setdefault(grid.training(cell).name, partial(estimator.training, cell))
-        if grid.probe_transitions:
-            costs.setdefault(grid.probing(cell).name, partial(estimator.probing, cell))
-    return [replace(job, **costs[job.name]()._asdict()) for job in jobs]
+    estimator, subjects = Estimator(grid, place.home / "estimates.json"), grid.subjects()
+
+    def cost(job: Job) -> Cost:
+        _, what = subjects[job.name]
+        if isinstance(what, Data):
+            return estimator.collection(what)
+        return estimator.probing() if job.name.startswith("probe-") else estimator.training(what)
+
+    return [replace(job, **cost(job)._asdict()) for job in jobs]
 
 
 def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> str:
@@ -191,10 +191,3 @@ def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> st
     wall = max(seconds / slots, max((job.seconds for job in missing), default=0.0))
     whole = f"{len(missing)} of {len(jobs)} jobs to do: about {readable_duration(wall)}"
     return "\n".join([markdown_table(head, rows, "lrrrrr"), f"{whole}, {slots} at once."])
-
-
-def done_names(place: Place, jobs: Sequence[Job]) -> set[str]:
-    """Jobs that need not be done again."""
-    recorded = place.names("jobs")
-    there = [job.name for job in jobs if f"{job.name}.json" in recorded]
-    return {name for name in there if record_of(place, name) is not None}

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -67,6 +67,13 @@ def record_of(place: "Place", name: str) -> dict[str, Any] | None:
         return None
     folder, _, made = record["made"].rpartition("/")
     return record if made in place.names(folder) else None
+
+
+def done_names(place: "Place", jobs: Sequence[Job]) -> set[str]:
+    """Jobs that need not be done again."""
+    recorded = place.names("jobs")
+    there = [job.name for job in jobs if f"{job.name}.json" in recorded]
+    return {name for name in there if record_of(place, name) is not None}
 
 
 def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[str, Any]:

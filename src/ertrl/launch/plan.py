@@ -78,12 +78,7 @@ class Grid(NamedTuple):
     @property
     def datasets(self) -> list[Data]:
         """In the order of the cells, references before those that need them."""
-        found: dict[str, Data] = {}
-        for cell in self.cells:
-            for data in (cell.data.references, cell.data):
-                if data is not None:
-                    found.setdefault(self.collection(data).name, data)
-        return list(found.values())
+        return [what for _, what in self.subjects().values() if isinstance(what, Data)]
 
     def collect_config(self, data: Data) -> BehaviourConfig:
         config = collect_config(self.profile, data.family, self.variant)
@@ -171,16 +166,25 @@ class Grid(NamedTuple):
             silent=True,
         )
 
-    def jobs(self) -> list[Job]:
-        """All of them, in the order in which they are worth doing; a job that two need is one."""
-        found: dict[str, Job] = {}
+    def subjects(self) -> dict[str, tuple[Job, Data | Cell]]:
+        """Jobs by name and what they are for, in the order in which they are worth doing.
+
+        A job that two cells need is one.
+        """
+        found: dict[str, tuple[Job, Data | Cell]] = {}
         for cell in self.cells:
-            datasets = filter(None, (cell.data.references, cell.data))
-            own = [*map(self.collection, datasets), self.training(cell)]
-            own += [self.probing(cell)] if self.probe_transitions else []
-            for job in own:
-                found.setdefault(job.name, job)
-        return list(found.values())
+            own: list[tuple[Job, Data | Cell]] = []
+            for data in filter(None, (cell.data.references, cell.data)):
+                own.append((self.collection(data), data))
+            own.append((self.training(cell), cell))
+            if self.probe_transitions:
+                own.append((self.probing(cell), cell))
+            for job, what in own:
+                found.setdefault(job.name, (job, what))
+        return found
+
+    def jobs(self) -> list[Job]:
+        return [job for job, _ in self.subjects().values()]
 
     @property
     def _origin(self) -> tuple[str, ...]:

@@ -56,15 +56,18 @@ class LocalExecutor:
         self._stopping = False
 
     def width(self, threads: int) -> int:
+        """Jobs of so many threads that run at once, for an estimate."""
         return self.slots
 
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
+        """Start the job, as soon as there is room for it."""
         return self._pool.submit(self._run, job, hear)
 
     def poll(self) -> None:
-        """Everything is heard at once."""
+        """Tell what was heard of jobs elsewhere; here everything is heard at once."""
 
     def stop(self) -> None:
+        """Ask all jobs that are under way to save and end."""
         if not self._stopping:
             self._stopping = True
             for child in list(self._children):
@@ -74,6 +77,9 @@ class LocalExecutor:
         self._stopping = True
         for child in list(self._children):
             child.kill()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
 
     def _run(self, job: Job, hear: Hear) -> dict[str, Any]:
         with self._freed:

@@ -5,16 +5,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import Progress
 
 from ertrl.errors import ErtrlError, Interrupted
-from ertrl.launch.jobs import Hear, Job, JobFailed
+from ertrl.launch.jobs import Job, JobFailed
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars, show_line
 from ertrl.signals import stop_signals
 from ertrl.text import readable_duration
+
+if TYPE_CHECKING:
+    from ertrl.launch.processes import LocalExecutor
+    from ertrl.launch.ray import RayExecutor
 
 WAITING = "waiting"
 MOST_BARS = 12
@@ -22,33 +26,6 @@ MOST_BARS = 12
 ATTEMPTS = 3
 SECONDS_BEFORE_ANOTHER = 3.0
 """Another attempt waits so long for a process that has just lost its parent to let go."""
-
-
-class Executor(Protocol):
-    """Where jobs run."""
-
-    slots: int
-    """Jobs that may be under way at once."""
-
-    def width(self, threads: int) -> int:
-        """Jobs of so many threads that run at once, for an estimate."""
-        ...
-
-    def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
-        """Start the job, as soon as there is room for it."""
-        ...
-
-    def poll(self) -> None:
-        """Tell what was heard of jobs elsewhere."""
-        ...
-
-    def stop(self) -> None:
-        """Ask all jobs that are under way to save and end."""
-        ...
-
-    def kill(self) -> None:
-        """End all jobs at once."""
-        ...
 
 
 @dataclass
@@ -83,7 +60,7 @@ class Work:
 
 def run_graph(
     jobs: Sequence[Job],
-    executor: Executor,
+    executor: "LocalExecutor | RayExecutor",
     progress: ProgressStyle = "auto",
     *,
     done: Callable[[Job, dict[str, Any]], None] = lambda job, result: None,

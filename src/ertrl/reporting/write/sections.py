@@ -85,12 +85,10 @@ def _measured(report: FamilyReport) -> Data | None:
 
 
 def _logs(report: FamilyReport) -> Data | None:
-    if not report.results.from_logs:
+    family = report.results
+    if not family.from_logs:
         return None
-    return {
-        "values": scores.value_rows(report.results),
-        "errors": scores.error_rows(report.results),
-    }
+    return {"values": scores.value_rows(family), "errors": scores.error_rows(family)}
 
 
 def _success(report: FamilyReport) -> Data | None:
