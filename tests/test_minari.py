@@ -22,8 +22,8 @@ from ertrl.data import (
     export_minari,
     import_logs,
     import_minari,
-    minari_export,
 )
+from ertrl.data import minari as our_minari
 from ertrl.errors import ConfigError, DataError, MissingExtra
 from ertrl.evaluation import summarise
 from ertrl.types import Episodes
@@ -146,7 +146,7 @@ def test_episodes_pass_one_at_a_time(tmp_path):
 
 
 def test_a_failed_export_leaves_no_half_dataset(dataset, monkeypatch):
-    whole = minari_export._buffers
+    whole = our_minari._buffers
 
     def breaks(data):
         yield next(whole(data))
@@ -154,7 +154,7 @@ def test_a_failed_export_leaves_no_half_dataset(dataset, monkeypatch):
             raise OSError(28, "No space left on device")
         yield from list(whole(data))[1:]
 
-    monkeypatch.setattr(minari_export, "_buffers", breaks)
+    monkeypatch.setattr(our_minari, "_buffers", breaks)
     with pytest.raises(OSError, match="No space left"):
         export_minari(dataset, "pr", "none")
     assert list(minari.list_local_datasets()) == ["pr/task-00-v0"]

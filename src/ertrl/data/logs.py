@@ -13,7 +13,7 @@ import numpy as np
 from ertrl.data.dataset import Dataset
 from ertrl.data.importing import ImportedTask, Limit, write_imported
 from ertrl.data.log_rows import LogRows
-from ertrl.data.minari_import import import_minari
+from ertrl.data.minari import import_minari
 from ertrl.data.releases import find_release, import_release
 from ertrl.data.tables import as_columns, read_columns
 from ertrl.data.writer import Description, TaskRecord
