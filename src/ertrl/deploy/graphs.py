@@ -18,12 +18,6 @@ OPSET, IR_VERSION = 18, 8
 """Old enough for any onnxruntime of the last years."""
 
 
-def check_installed() -> None:
-    """Say now what is missing."""
-    for package in ("onnx", "onnxruntime"):
-        require(package, "onnx")
-
-
 class Graph:
     """Nodes and constants as they come; values go by their names."""
 

@@ -84,7 +84,9 @@ class _Trainee:
             config.seed,
             config.method.window,
         )
-        if _evaluation_due(config, self.step) and not _logged_evaluation(run, self.step):
+        newest = (run.metrics() or [{}])[-1]
+        evaluated = (newest.get("kind"), newest.get("step")) == ("evaluation", self.step)
+        if _evaluation_due(config, self.step) and not evaluated:
             self.evaluate()  # it was killed while it evaluated
 
     def advance(
@@ -234,11 +236,6 @@ def _evaluation_due(config: TrainConfig, step: int) -> bool:
     return step == config.updates or (step > 0 and step % config.evaluate_every == 0)
 
 
-def _logged_evaluation(run: Run, step: int) -> bool:
-    lines = run.metrics()
-    return bool(lines) and (lines[-1]["kind"], lines[-1]["step"]) == ("evaluation", step)
-
-
 def _check_threads(run: Run) -> None:
     """What changes bits is part of what a run is."""
     begun, now = run.spec.get("threads", 1), threads()
@@ -250,13 +247,10 @@ def _check_threads(run: Run) -> None:
         )
 
 
-@jax.jit
-def _finite(arrays) -> jax.Array:
+@eqx.filter_jit
+def _all_finite(state: TrainState) -> jax.Array:
+    arrays = jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))
     return jnp.all(jnp.stack([jnp.isfinite(x).all() for x in arrays]))
-
-
-def _all_finite(state: TrainState) -> bool:
-    return bool(_finite(jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))))
 
 
 def _advanced(
