@@ -60,11 +60,6 @@ class Gentle(Method):
         seen = Moments.of_nothing(2 * dims.observation + 1)
         return GentleState(Trained.of((encoder, decoder)), Trained.of(model), seen)
 
-    def inference(self, state: GentleState):
-        """The encoder; decoder and model are for training."""
-        encoder, _ = state.nets.net
-        return encoder
-
     def update(self, state: GentleState, batch: TaskBatch, z_gradient, key):
         """A step of the model on real transitions, then one of the auto-encoder on mixed ones."""
         rl, count = batch.rl, state.model.net.weights[0].shape[0]

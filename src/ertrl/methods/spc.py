@@ -97,11 +97,6 @@ class Spc(Method):
         prototypes = fresh_prototypes(dims, self.latent_dim)
         return SpcState(Trained.of((encoder, world)), world.state, prototypes)
 
-    def inference(self, state: SpcState):
-        """The encoder; the model is for training."""
-        encoder, _ = state.nets.net
-        return encoder
-
     def update(self, state: SpcState, batch: TaskBatch, z_gradient, key):
         """One step of encoder and model on InfoNCE and on what the model predicts."""
         assert batch.windows is not None

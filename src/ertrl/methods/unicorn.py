@@ -59,11 +59,6 @@ class Unicorn(Method):
         seen = Moments.of_nothing(2 * dims.observation + 1)
         return UnicornState(Trained.of((encoder, head)), seen)
 
-    def inference(self, state: UnicornState):
-        """The encoder; decoder and classifier are for training."""
-        encoder, _ = state.nets.net
-        return encoder
-
     def update(self, state: UnicornState, batch: TaskBatch, z_gradient, key):
         """One step of encoder and decoder (-SS), or of encoder and classifier (-SUP)."""
         rl = batch.rl
