@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
-from msgspec import UNSET, UnsetType
 
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
@@ -28,7 +27,7 @@ from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.plugins import require
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.runtime import ActionRange
-from ertrl.shape import Real, Shape, Text, fit
+from ertrl.shape import Shape, Text, fit
 
 OURS = "ertrl"
 """Key of our own part of a Minari dataset's metadata."""
@@ -143,12 +142,10 @@ def _buffers(data: TaskData) -> Iterator[Any]:
 # --- import ---
 
 
-class SharedOurs(layout.Shared):
+class SharedOurs(layout.Shared, kw_only=True):
     """What `export_minari` wrote of the dataset."""
 
     content: Text
-    action_low: list[Real] | UnsetType = UNSET
-    action_high: list[Real] | UnsetType = UNSET
 
 
 class Ours(Shape):

@@ -5,7 +5,6 @@ next time: simulation and policies of each dataset, one training program of each
 matrix products that the family's other ones have in comparison.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ import jax
 from msgspec import Meta
 
 from ertrl import store
-from ertrl.bench.updates import product_flops, random_batch
+from ertrl.bench.updates import product_flops, random_batch, timed
 from ertrl.collection.cost import estimate as estimate_collection
 from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
@@ -144,14 +143,12 @@ class Estimator:
             step = partial(update, config, key=run_key(0))
             calls = 10
             stacked = jax.tree.map(lambda x: jax.numpy.stack([x] * calls), batch)
-            chunk = make_chunk(config)
-            jax.block_until_ready(chunk(state, stacked, run_key(0)))
-            begun, count = time.perf_counter(), 0
-            while time.perf_counter() - begun < MEASURED_SECONDS:
-                jax.block_until_ready(chunk(state, stacked, run_key(0)))
-                count += calls
-            per_update = (time.perf_counter() - begun) / count
-            return product_flops(step, state, batch) / per_update
+            call = partial(make_chunk(config), state, stacked, run_key(0))
+            timed(call)  # compiles
+            taken: list[float] = []
+            while sum(taken) < MEASURED_SECONDS:
+                taken.append(timed(call))
+            return product_flops(step, state, batch) * calls * len(taken) / sum(taken)
 
         sizes = [config.learner.name, to_json(config.learner), to_json(config.sampling)]
         return self._measured(["flops/s", dims, *sizes], measure)
