@@ -1,6 +1,6 @@
 """What all importers share: episodes of somebody's logs become a dataset, task by task."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +22,8 @@ class ImportedTask(NamedTuple):
     record: TaskRecord
     count: int
     """Of its episodes."""
-    episodes: Callable[[], Iterable[Episode]]
-    """Reads them, when it is their turn."""
+    episodes: Iterable[Episode]
+    """Read when it is their turn."""
 
 
 def write_imported(
@@ -41,7 +41,7 @@ def write_imported(
     try:
         with Meter(f"import {about.family}", len(tasks), style=progress) as meter:
             for done, (number, task) in enumerate(tasks.items(), start=1):
-                for episode in task.episodes():
+                for episode in task.episodes:
                     writer.append(number, episode)
                 meter.update(done, task.label)
         writer.seal({n: task.record for n, task in tasks.items()}, collector, imported)

@@ -4,7 +4,6 @@ Everything that is wrong is told at once, with its rows; nothing is written unle
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ def import_logs(
     tasks = {}
     for task, (label, found) in enumerate(zip(logs.tasks, of_task, strict=True)):
         record = TaskRecord(groups[label], logs.parameters(task), {})
-        read = partial(map, partial(logs.episode, bounds=bounds), found)
-        tasks[task] = ImportedTask(label, record, len(found), read)
+        episodes = (logs.episode(piece, bounds) for piece in found)
+        tasks[task] = ImportedTask(label, record, len(found), episodes)
     told = {"datasets": [Path(origin).name], "tasks": logs.tasks, "notes": logs.notes}
     return write_imported(out, about, tasks, "logs", {"format": kind, **told}, progress)

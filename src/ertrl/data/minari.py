@@ -9,7 +9,6 @@ become tasks without a simulator.
 import copy
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,8 +200,8 @@ def import_minari(
     found = {}
     for task, (source, record) in tasks.items():
         record = record._replace(group=chosen.get(source.identity, record.group))
-        read = partial(_episodes, source, about.horizon, span)
-        found[task] = ImportedTask(source.identity, record, len(source.lengths), read)
+        episodes = _episodes(source, about.horizon, span)
+        found[task] = ImportedTask(source.identity, record, len(source.lengths), episodes)
     imported = {"format": "minari", "datasets": [task.label for task in found.values()]}
     if "provenance" in shared:
         imported["provenance"] = shared["provenance"]

@@ -10,7 +10,6 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from pickletools import genops  # names the words of a pickle, and runs none of them
 from typing import Any, NamedTuple
@@ -127,7 +126,7 @@ def import_release(
     found = {}
     for i, task in enumerate(tasks):
         record = TaskRecord(groups[task.name], task.parameters, {})
-        episodes = partial(_episodes, read, task.folder, pieces[i], span, timed[i])
+        episodes = _episodes(read, task.folder, pieces[i], span, timed[i])
         found[i] = ImportedTask(task.folder.name, record, len(pieces[i]), episodes)
     imported = {
         "format": layout,
