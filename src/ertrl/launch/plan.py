@@ -172,15 +172,16 @@ class Grid(NamedTuple):
         A job that two cells need is one.
         """
         found: dict[str, tuple[Job, Data | Cell]] = {}
+
+        def add(job: Job, what: Data | Cell) -> None:
+            found.setdefault(job.name, (job, what))
+
         for cell in self.cells:
-            own: list[tuple[Job, Data | Cell]] = []
             for data in filter(None, (cell.data.references, cell.data)):
-                own.append((self.collection(data), data))
-            own.append((self.training(cell), cell))
+                add(self.collection(data), data)
+            add(self.training(cell), cell)
             if self.probe_transitions:
-                own.append((self.probing(cell), cell))
-            for job, what in own:
-                found.setdefault(job.name, (job, what))
+                add(self.probing(cell), cell)
         return found
 
     def jobs(self) -> list[Job]:
