@@ -255,6 +255,8 @@ def test_unbounded_actions_need_a_limit(tmp_path):
         import_minari(["logs/a-v0"], tmp_path / "a", progress="none")
     with pytest.raises(DataError, match="leaves nothing to choose"):
         import_minari(["logs/a-v0"], tmp_path / "a", bounds=(1.0, 1.0), progress="none")
+    with pytest.raises(ConfigError, match="2 action limits for 1 numbers"):
+        import_minari(["logs/a-v0"], tmp_path / "a", bounds=(-4.0, [4, 4]), progress="none")
     data = import_minari(["logs/a-v0"], tmp_path / "a", bounds=(-4.0, 4.0), progress="none")
     given = next(iter(minari.load_dataset("logs/a-v0").iterate_episodes())).actions
     np.testing.assert_allclose(4 * data.task(0).actions[0], given, rtol=1e-6)
