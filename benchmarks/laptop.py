@@ -41,8 +41,7 @@ def contexts(family: str, folder: Path = KEEP / "laptop") -> bytes:
     """Returns of all methods with each kind of context, with intervals, on tasks they never saw."""
     facts = json.loads((folder / family / "results.json").read_text())["families"][family]
     with house_style():
-        figure = new_figure(3.6)
-        panels = figure.subplots(1, 2)
+        figure, (panels,) = new_figure(3.6, 1, 2)
         for panel, group in zip(panels, ("test-id", "test-ood"), strict=True):
             for place, variant in enumerate(facts["variants"]):
                 found = [

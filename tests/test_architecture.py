@@ -11,10 +11,10 @@ import size
 SOURCE = Path(__file__).parent.parent / "src" / "ertrl"
 
 ORDER = [
-    "errors", "text", "runtime", "colours", "rng", "types", "memory", "config", "plugins",
-    "provenance", "shape", "store", "progress", "signals", "envs", "data", "nets", "losses",
-    "collection", "learners", "methods", "evaluation", "training", "profiles", "deploy", "bench",
-    "contracts", "api", "reporting", "launch", "catalogue", "cli",
+    "errors", "text", "sealed", "runtime", "colours", "rng", "types", "memory", "config",
+    "plugins", "provenance", "shape", "store", "progress", "signals", "envs", "data", "nets",
+    "losses", "collection", "learners", "methods", "evaluation", "training", "profiles",
+    "deploy", "bench", "contracts", "api", "reporting", "launch", "cli",
 ]  # fmt: skip
 """A module imports only from modules to its left."""
 

@@ -22,8 +22,8 @@ from ertrl.data import (
     export_minari,
     import_logs,
     import_minari,
-    minari_export,
 )
+from ertrl.data import minari as our_minari
 from ertrl.errors import ConfigError, DataError, MissingExtra
 from ertrl.evaluation import summarise
 from ertrl.types import Episodes
@@ -146,7 +146,7 @@ def test_episodes_pass_one_at_a_time(tmp_path):
 
 
 def test_a_failed_export_leaves_no_half_dataset(dataset, monkeypatch):
-    whole = minari_export._buffers
+    whole = our_minari._buffers
 
     def breaks(data):
         yield next(whole(data))
@@ -154,7 +154,7 @@ def test_a_failed_export_leaves_no_half_dataset(dataset, monkeypatch):
             raise OSError(28, "No space left on device")
         yield from list(whole(data))[1:]
 
-    monkeypatch.setattr(minari_export, "_buffers", breaks)
+    monkeypatch.setattr(our_minari, "_buffers", breaks)
     with pytest.raises(OSError, match="No space left"):
         export_minari(dataset, "pr", "none")
     assert list(minari.list_local_datasets()) == ["pr/task-00-v0"]
@@ -255,6 +255,8 @@ def test_unbounded_actions_need_a_limit(tmp_path):
         import_minari(["logs/a-v0"], tmp_path / "a", progress="none")
     with pytest.raises(DataError, match="leaves nothing to choose"):
         import_minari(["logs/a-v0"], tmp_path / "a", bounds=(1.0, 1.0), progress="none")
+    with pytest.raises(ConfigError, match="2 action limits for 1 numbers"):
+        import_minari(["logs/a-v0"], tmp_path / "a", bounds=(-4.0, [4, 4]), progress="none")
     data = import_minari(["logs/a-v0"], tmp_path / "a", bounds=(-4.0, 4.0), progress="none")
     given = next(iter(minari.load_dataset("logs/a-v0").iterate_episodes())).actions
     np.testing.assert_allclose(4 * data.task(0).actions[0], given, rtol=1e-6)

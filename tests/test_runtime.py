@@ -243,7 +243,7 @@ def test_a_method_of_its_own_kind_adapts_in_jax_and_cannot_leave_it():
     with pytest.raises(PluginError, match=r"works in JAX only.*inference"):
         _ = own.plain
     with pytest.raises(ConfigError, match="no posterior"):
-        own.check_posterior()
+        own.believe(own.nothing(1))
 
 
 def test_a_learner_of_its_own_kind_adapts_in_jax():

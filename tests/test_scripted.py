@@ -19,7 +19,7 @@ from ertrl.envs import rollout
 from ertrl.envs.rollout import success_rates
 from ertrl.errors import ConfigError, SimulationError
 from ertrl.plugins import _registered
-from ertrl.reporting.measure.success import success_rows
+from ertrl.reporting.measure.scores import success_rows
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write import tables
 from fake_runs import fake_run

@@ -12,6 +12,7 @@ import math
 import operator
 import types
 import typing
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -124,6 +125,15 @@ def _check_limit(value: Any, limit: Any, path: str) -> None:
         (bound,) = dataclasses.astuple(limit)
         if not holds(value, bound):
             raise ConfigError(f"{path} must be {words} {bound}, got {value!r}")
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and values of nested settings."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def fingerprint(content: Any) -> str:

@@ -85,7 +85,8 @@ class MLP(eqx.Module):
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = x @ weight + bias
             if self.layer_norm:
-                x = _normalise(x)
+                x = x - x.mean(axis=-1, keepdims=True)
+                x = x * jax.lax.rsqrt(jnp.square(x).mean(axis=-1, keepdims=True) + 1e-5)
             x = jax.nn.relu(x)
         x = x @ self.weights[-1] + self.biases[-1]
         return x.reshape(*joined.shape[:-1], x.shape[-1])
@@ -96,11 +97,6 @@ class MLP(eqx.Module):
         weights[-1] = np.ascontiguousarray(weights[-1][:, :outputs])
         biases[-1] = biases[-1][:outputs]
         return layers.MLP(tuple(weights), tuple(biases), self.layer_norm)
-
-
-def _normalise(x: Float[Array, "b n"]) -> Float[Array, "b n"]:
-    x = x - x.mean(axis=-1, keepdims=True)
-    return x * jax.lax.rsqrt(jnp.square(x).mean(axis=-1, keepdims=True) + 1e-5)
 
 
 def over_batch(z: Float[Array, "T Z"], like: Float[Array, "T B _"]) -> Float[Array, "T B Z"]:
@@ -167,7 +163,6 @@ class TanhGaussian(eqx.Module):
         self.log_std_min, self.log_std_max = low, high
 
     def gaussian(self, *inputs: Array) -> tuple[Float[Array, "... A"], Float[Array, "... A"]]:
-        """Mean and log-std before tanh."""
         mean, log_std = jnp.split(self.net(*inputs), 2, axis=-1)
         return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
 

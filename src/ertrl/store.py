@@ -8,7 +8,6 @@ SHA-256, and reading checks it. Nothing is pickled: JSON, `.npy` and safetensors
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Generator
@@ -23,14 +22,13 @@ from safetensors.numpy import load as safetensors_load
 from safetensors.numpy import save as safetensors_save
 
 from ertrl.errors import CorruptFileError, DataError, RunError
+from ertrl.sealed import read_bytes as read_bytes
+from ertrl.sealed import read_sealed, sealed
+from ertrl.sealed import sha256 as sha256
 from ertrl.shape import fit
 
 MAX_JSON_BYTES = 64 * 2**20
 """No manifest of ours is larger; a larger file is not one."""
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def sha256_file(path: Path) -> str:
@@ -83,49 +81,17 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-# --- JSON that knows its own checksum ---
-
-
-def _canonical(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
-
-
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON sealed with the checksum of its content."""
-    write_bytes(path, _canonical({**content, "sha256": sha256(_canonical(content))}))
+    write_bytes(path, sealed(content))
 
 
 def read_json(path: Path, shape: type[Any] | None = None) -> dict[str, Any]:
-    """Read sealed JSON of this shape. Any byte that `write_json` did not write is an error."""
-    data = read_bytes(path, limit=MAX_JSON_BYTES)
-    try:
-        content = json.loads(data)
-        seal = content.pop("sha256")
-        intact = seal == sha256(_canonical(content)) and data == _canonical(
-            {**content, "sha256": seal}
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        intact = False
-    if not intact:
-        raise CorruptFileError(
-            f"{path} is damaged or was edited by hand: its content does not match its checksum. "
-            "Restore it from a copy or make it again."
-        )
+    """Read sealed JSON of this shape."""
+    content = read_sealed(path, MAX_JSON_BYTES)
     if shape is not None:
         fit(content, shape, path)
     return content
-
-
-def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """Read a whole file, or say clearly that it is missing."""
-    try:
-        if limit is not None and path.stat().st_size > limit:
-            raise CorruptFileError(f"{path} is larger than {limit} bytes: not a file of ours")
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing") from None
-    except (IsADirectoryError, PermissionError) as error:
-        raise CorruptFileError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def check_file(path: Path, expected_sha256: str) -> None:

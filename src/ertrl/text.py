@@ -52,10 +52,6 @@ def readable_duration(seconds: float) -> str:
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
     """A table in Markdown; `align` has an 'l' or an 'r' for each column."""
     rules = [{"l": "---", "r": "--:"}[side] for side in align]
-    lines = [head, rules, *([_cell(text) for text in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """What would end a cell stays inside it."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    # What would end a cell stays inside it.
+    body = [[text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rules, *body))

@@ -28,6 +28,11 @@ class Dims(NamedTuple):
     training_tasks: int = 0
     """How many tasks a method can be asked to tell apart; 0 where nobody asks."""
 
+    @property
+    def widths(self) -> tuple[tuple[int, ...], ...]:
+        """Last axes of (s, a, r, s') and of what stands beside them, a flag per row."""
+        return (self.observation,), (self.action,), (), (self.observation,), ()
+
 
 class Transitions(NamedTuple):
     """(s, a, r, s') and whether s' is terminal. A time-out is not: it bootstraps."""

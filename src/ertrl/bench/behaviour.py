@@ -1,6 +1,5 @@
 """Where the time of a collection goes: simulation, sampling, updates, recording."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import jax
 import numpy as np
 
 from ertrl import rng
-from ertrl.bench.updates import peak_program, product_flops
+from ertrl.bench.updates import peak_program, product_flops, timed
 from ertrl.collection.config import BehaviourConfig, ScriptedConfig
 from ertrl.collection.cost import miniature, recording_seconds, wall_clock
 from ertrl.envs import Family, family_names, make_family
@@ -61,9 +60,7 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
     # In turns, so that all meet the same neighbours on a shared machine.
     while not taken["peak"] or sum(map(sum, taken.values())) < seconds:
         for name, call in calls.items():
-            begun = time.perf_counter()
-            jax.block_until_ready(call())
-            taken[name].append(time.perf_counter() - begun)
+            taken[name].append(timed(call))
     each = {name: float(np.median(times)) for name, times in taken.items()}
     recording = recording_seconds(trainer, config.episodes_per_checkpoint)
     steps, blocks = config.steps, config.steps / trainer.config.steps_per_block * groups
@@ -93,7 +90,6 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
 
 
 def describe(result: dict[str, Any]) -> str:
-    """The result as a person reads it."""
     lines = [f"profile {result['profile']}, on {jax.default_backend()}"]
     for name, found in result["families"].items():
         parts = found["seconds_of_a_collection"]

@@ -82,7 +82,7 @@ def program_memory(compiled: Any) -> int:
     return m.temp_size_in_bytes + m.argument_size_in_bytes + m.output_size_in_bytes
 
 
-def _timed(call: Callable[[], Any]) -> float:
+def timed(call: Callable[[], Any]) -> float:
     """Seconds until its result is there."""
     begun = time.perf_counter()
     jax.block_until_ready(call())
@@ -126,8 +126,8 @@ def update_speed(
         updates, peaks = [], []
         # In turns, so that both meet the same neighbours on a shared machine.
         while sum(updates) < seconds:
-            peaks += [_timed(peak_call) for _ in range(3)]
-            updates += [_timed(partial(compiled, state, batch)) for _ in range(3)]
+            peaks += [timed(peak_call) for _ in range(3)]
+            updates += [timed(partial(compiled, state, batch)) for _ in range(3)]
         rate, peak = flops / np.median(updates), peak_flops / np.median(peaks)
         results[name] = {
             "learner": config.learner.name,
@@ -150,7 +150,6 @@ def update_speed(
 
 
 def describe(result: dict[str, Any]) -> str:
-    """The result as a person reads it."""
     lines = [f"{result['family']}, profile {result['profile']}, on {device_text()}"]
     for name, r in result["methods"].items():
         lines.append(

@@ -132,5 +132,4 @@ def batches(count: int, config: TrainConfig, seed: int = 0) -> TaskBatch:
 
 
 def one_batch(config: TrainConfig, seed: int = 0) -> TaskBatch:
-    """A single batch [T, ...]."""
     return jax.tree.map(lambda x: x[0], batches(1, config, seed))

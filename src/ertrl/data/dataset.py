@@ -135,6 +135,12 @@ class Dataset(Described):
         """The dataset itself, or the one in this folder, verified."""
         return data if isinstance(data, Dataset) else cls(data)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Where its arrays are, relative to the folder, and their SHA-256."""
+        entries = self.manifest["tasks"]
+        return {f["path"]: f["sha256"] for entry in entries for f in entry["files"].values()}
+
     def verify(self) -> int:
         """Check every file and every number; returns how many files were checked."""
         count = self._check_files()
@@ -143,11 +149,7 @@ class Dataset(Described):
 
     def _check_files(self) -> int:
         """Compare every file with its checksum; none may be missing, and none too many."""
-        listed = {
-            self.path / file["path"]: file["sha256"]
-            for entry in self.manifest["tasks"]
-            for file in entry["files"].values()
-        }
+        listed = {self.path / name: digest for name, digest in self.files.items()}
         for path, digest in listed.items():
             store.check_file(path, digest)
         for path in (self.path / "tasks").rglob("*"):

@@ -13,6 +13,9 @@ from ertrl.data.dataset import Dataset
 from ertrl.errors import CorruptFileError, DataError, ErtrlError
 from ertrl.plugins import require
 
+BESIDE = (layout.MANIFEST, CARD, PICTURE)
+"""What a dataset consists of besides its arrays."""
+
 
 def push(dataset: Dataset, repository: str, *, private: bool = False) -> str:
     """Upload a dataset, its card included; returns the address of the (last) commit."""
@@ -27,7 +30,7 @@ def push(dataset: Dataset, repository: str, *, private: bool = False) -> str:
             repo_id=repository,
             repo_type="dataset",
             folder_path=dataset.path,
-            allow_patterns=sorted(_files(dataset)),
+            allow_patterns=sorted([*BESIDE, *dataset.files]),
             delete_patterns="tasks/*",  # tasks of an earlier version that this one does not have
             commit_message=f"{dataset.family}, content {dataset.fingerprint}",
         )
@@ -52,19 +55,12 @@ def pull(repository: str, out: str | Path, *, revision: str | None = None) -> Da
                 repo_type="dataset",
                 revision=commit,
                 local_dir=work,
-                allow_patterns=[layout.MANIFEST, CARD, PICTURE, "tasks/*.npy"],
+                allow_patterns=[*BESIDE, "tasks/*.npy"],
             )
         _check(work, repository)
         os.rename(work, out)
         store.sync_directory(out.parent)
     return Dataset(out, verify=False)
-
-
-def _files(dataset: Dataset) -> set[str]:
-    """Everything that belongs to a dataset, relative to its folder."""
-    tasks = dataset.manifest["tasks"]
-    arrays = {file["path"] for entry in tasks for file in entry["files"].values()}
-    return {layout.MANIFEST, CARD, PICTURE} | arrays
 
 
 def _check(work: Path, repository: str) -> None:
@@ -75,7 +71,7 @@ def _check(work: Path, repository: str) -> None:
             f"{repository} on the Hub is not a dataset of ertrl: it has no {layout.MANIFEST}"
         )
     try:
-        wanted = _files(Dataset(work))
+        wanted = {*BESIDE, *Dataset(work).files}
     except ErtrlError as error:
         shutil.rmtree(work, ignore_errors=True)
         raise CorruptFileError(

@@ -8,10 +8,7 @@ import numpy as np
 from ertrl import store
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
-from ertrl.text import readable_bytes
-
-REFERENCES = ("expert", "random", "zero")
-
+from ertrl.text import readable_bytes, readable_groups
 
 # --- numbers ---
 
@@ -33,15 +30,15 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         }
         for data in dataset.tasks.values()
     ]
-    files = [file["path"] for entry in manifest["tasks"] for file in entry["files"].values()]
+    files = [*dataset.files, layout.MANIFEST]
     return {
         "family": dataset.family,
         "family_options": dataset.family_options,
         "simulator": dataset.has_simulator,
         "fingerprint": dataset.fingerprint,
         "manifest_sha256": store.sha256_file(dataset.path / layout.MANIFEST),
-        "files": len(files) + 1,
-        "bytes": sum((dataset.path / f).stat().st_size for f in [*files, layout.MANIFEST]),
+        "files": len(files),
+        "bytes": sum((dataset.path / file).stat().st_size for file in files),
         "horizon": dataset.horizon,
         "observation_dim": dataset.dims.observation,
         "action_dim": dataset.dims.action,
@@ -67,7 +64,7 @@ def _totals(members: list[TaskData]) -> dict[str, Any]:
         "mean_return": float(np.mean([data.returns.mean() for data in members])),
         "reference": {
             kind: float(np.mean([data.reference[kind] for data in members]))
-            for kind in REFERENCES
+            for kind in layout.SCALE
             if all(kind in data.reference for data in members)
         },
     }
@@ -107,11 +104,10 @@ def _checkpoint(
 def facts(summary: dict[str, Any]) -> dict[str, str]:
     """The short facts as words."""
     options = ", ".join(f"{k} {v}" for k, v in summary["family_options"].items())
-    split = ", ".join(f"{len(g['tasks'])} {name}" for name, g in summary["groups"].items())
     found = {
         "family": summary["family"] + (f" ({options})" if options else ""),
         "simulator": "yes" if summary["simulator"] else "none: imported from logs",
-        "tasks": f"{len(summary['tasks'])} ({split})",
+        "tasks": readable_groups({name: g["tasks"] for name, g in summary["groups"].items()}),
         "task parameters": ", ".join(summary["parameter_names"]) or "unknown",
         "episodes": f"{summary['episodes']:,} of up to {summary['horizon']} steps",
         "transitions": f"{summary['transitions']:,}",
@@ -152,8 +148,6 @@ def _flat(name: str, value: Any) -> dict[str, str]:
 
 
 class Table(NamedTuple):
-    """A table with what it shows."""
-
     title: str
     note: str
     head: Sequence[str]
@@ -164,7 +158,7 @@ def tables(summary: dict[str, Any]) -> list[Table]:
     """Returns per group, per checkpoint and per task."""
     groups = summary["groups"]
     when = "noise" if any("noise" in point for point in summary["curve"]) else "updates"
-    count = ("episodes", "transitions", "data", *REFERENCES)
+    count = ("episodes", "transitions", "data", *layout.SCALE)
     return [
         Table(
             "Returns",
@@ -204,7 +198,7 @@ def _numbers(entry: dict[str, Any]) -> list[str]:
         f"{entry['episodes']:,}",
         f"{entry['transitions']:,}",
         f"{entry['mean_return']:.1f}",
-        *(f"{known[kind]:.1f}" if kind in known else "" for kind in REFERENCES),
+        *(f"{known[kind]:.1f}" if kind in known else "" for kind in layout.SCALE),
     ]
 
 

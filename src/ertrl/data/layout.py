@@ -32,8 +32,6 @@ SCALE = ("expert", "random", "zero")
 
 
 class ArraySpec(NamedTuple):
-    """One array of a task."""
-
     dtype: np.dtype
     shape: tuple[int, ...]
 
@@ -161,7 +159,7 @@ class Imported(Shape):
     provenance: Provenance | UnsetType = UNSET
 
 
-class Shared(Shape):
+class Shared(Shape, kw_only=True):
     """What all tasks have in common."""
 
     family: Name
@@ -171,9 +169,11 @@ class Shared(Shape):
     simulator: bool
     collector: Collector
     provenance: Provenance
+    action_low: list[Real] | UnsetType = UNSET
+    action_high: list[Real] | UnsetType = UNSET
 
 
-class Manifest(Shared):
+class Manifest(Shared, kw_only=True):
     """manifest.json of a dataset."""
 
     kind: Literal["ertrl-dataset"]
@@ -182,8 +182,6 @@ class Manifest(Shared):
     action_dim: Size
     tasks: Annotated[list[StoredTask], Meta(min_length=1, max_length=100_000)]
     imported: Imported | UnsetType = UNSET
-    action_low: list[Real] | UnsetType = UNSET
-    action_high: list[Real] | UnsetType = UNSET
 
     def __post_init__(self):
         check_range(self.action_low, self.action_high, self.action_dim)

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ertrl.data.importing import Limit, limit_of_actions
 from ertrl.data.tables import SHOWN, Columns
-from ertrl.data.writer import DatasetWriter, Description
-from ertrl.envs.rollout import blank_episodes
+from ertrl.data.writer import Episode
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.runtime import ActionRange
 from ertrl.shape import MOST_DIGITS
@@ -172,18 +172,14 @@ class LogRows:
 
     # --- actions ---
 
-    def action_range(self, low: Any, high: Any) -> ActionRange:
+    def action_range(self, low: Limit, high: Limit) -> ActionRange:
         """The range that [-1, 1] stands for: as given, or that of the data."""
         actions = self.values["action"]
         size = actions.shape[1]
         ends = []
         for given, measured in ((low, actions.min(axis=0)), (high, actions.max(axis=0))):
-            if given is not None and np.size(given) not in (1, size):
-                raise ConfigError(f"{np.size(given)} action limits for {size} numbers of an action")
-            ends.append(
-                measured if given is None else np.broadcast_to(np.asarray(given, float), (size,))
-            )
-        lowest, highest = np.array(ends[0], float), np.array(ends[1], float)
+            ends.append(measured if given is None else limit_of_actions(given, size))
+        lowest, highest = np.array(ends)
         if not (np.abs([lowest, highest]) <= MOST_DIGITS).all():
             raise ConfigError(
                 f"actions must lie within +-{MOST_DIGITS:.0e}, got limits of {lowest.tolist()} and "
@@ -332,7 +328,6 @@ class LogRows:
     # --- writing ---
 
     def parameters(self, task: int) -> tuple[float, ...]:
-        """The known numbers of a task."""
         rows = self._task == task
         found = {
             n: np.unique(v[rows]) for n, v in self.values.items() if n.startswith("parameter ")
@@ -345,22 +340,21 @@ class LogRows:
                 )
         return tuple(float(values[0]) for values in found.values())
 
-    def write(
-        self, writer: DatasetWriter, about: Description, piece: Piece, bounds: ActionRange
-    ) -> None:
-        one = blank_episodes(1, about.horizon, about.observation_dim, about.action_dim)
-        own, n = piece.rows[: piece.length], piece.length
-        one.observation[0, :n] = self.values["observation"][own]
+    def episode(self, piece: Piece, bounds: ActionRange) -> Episode:
+        """A piece as a dataset stores it."""
+        own = piece.rows[: piece.length]
         if "next_observation" in self.values:
             last = self.values["next_observation"][own[-1]]
         else:  # of a terminal row, its own
-            last = self.values["observation"][piece.rows[min(n, len(piece.rows) - 1)]]
-        one.observation[0, n] = last
-        one.action[0, :n] = np.clip(bounds.inward(self.values["action"][own]), -1, 1)
-        one.reward[0, :n] = self.values["reward"][own]
-        one.length[0], one.terminated[0] = n, piece.terminated
-        one.truncated[0] = not piece.terminated
-        writer.add(piece.task, one, piece.policy)
+            last = self.values["observation"][piece.rows[min(len(own), len(piece.rows) - 1)]]
+        return Episode(
+            observations=np.vstack([self.values["observation"][own], last]),
+            actions=np.clip(bounds.inward(self.values["action"][own]), -1, 1),
+            rewards=self.values["reward"][own],
+            terminated=piece.terminated,
+            truncated=not piece.terminated,
+            checkpoint=piece.policy,
+        )
 
 
 def _find(role: str, table: Columns, name: str | Sequence[str] | None) -> list[str]:

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from ertrl.data.dataset import Dataset
+from ertrl.data.importing import ImportedTask, Limit, write_imported
 from ertrl.data.log_rows import LogRows
-from ertrl.data.minari_import import import_minari
+from ertrl.data.minari import import_minari
 from ertrl.data.releases import find_release, import_release
 from ertrl.data.tables import as_columns, read_columns
-from ertrl.data.writer import DatasetWriter, Description, TaskRecord
+from ertrl.data.writer import Description, TaskRecord
 from ertrl.envs.tasks import HELD_OUT, split_tasks
 from ertrl.errors import ConfigError
-from ertrl.progress import Meter, ProgressStyle
+from ertrl.progress import ProgressStyle
 
 LONGEST = 1000
 MINARI = "minari:"
@@ -31,8 +32,8 @@ def import_logs(
     parameters: Sequence[str] = (),
     held_out: float | Sequence[str] | None = None,
     ood: Sequence[str] = (),
-    action_low: float | Sequence[float] | None = None,
-    action_high: float | Sequence[float] | None = None,
+    action_low: Limit = None,
+    action_high: Limit = None,
     longest: int = LONGEST,
     name: str = "",
     progress: ProgressStyle = "auto",
@@ -89,25 +90,10 @@ def import_logs(
         action_high=bounds.high.tolist(),
     )
     of_task = [[p for p in pieces if p.task == task] for task in range(len(logs.tasks))]
-    writer = DatasetWriter(out, about, {task: len(found) for task, found in enumerate(of_task)})
-    try:
-        with Meter(f"import {about.family}", len(of_task), style=progress) as meter:
-            for task, found in enumerate(of_task):
-                for piece in found:
-                    logs.write(writer, about, piece, bounds)
-                meter.update(task + 1, logs.tasks[task])
-        records = {
-            task: TaskRecord(groups[label], logs.parameters(task), {})
-            for task, label in enumerate(logs.tasks)
-        }
-        imported = {
-            "format": kind,
-            "datasets": [Path(origin).name],
-            "tasks": logs.tasks,
-            "notes": logs.notes,
-        }
-        writer.seal(records, {"name": "logs", "config": {}, "curve": []}, imported)
-    except BaseException:
-        writer.abandon()
-        raise
-    return Dataset(out, verify=False)
+    tasks = {}
+    for task, (label, found) in enumerate(zip(logs.tasks, of_task, strict=True)):
+        record = TaskRecord(groups[label], logs.parameters(task), {})
+        episodes = (logs.episode(piece, bounds) for piece in found)
+        tasks[task] = ImportedTask(label, record, len(found), episodes)
+    told = {"datasets": [Path(origin).name], "tasks": logs.tasks, "notes": logs.notes}
+    return write_imported(out, about, tasks, "logs", {"format": kind, **told}, progress)

@@ -9,7 +9,7 @@ Tasks are read one after the other, so memory has to hold one of them. Nothing i
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from pickletools import genops  # names the words of a pickle, and runs none of them
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.writer import DatasetWriter, Description, TaskRecord
-from ertrl.envs.rollout import blank_episodes
+from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
+from ertrl.data.writer import Description, Episode, TaskRecord
 from ertrl.envs.tasks import HELD_OUT, split_tasks
 from ertrl.errors import ConfigError, DataError
-from ertrl.progress import Meter, ProgressStyle
+from ertrl.progress import ProgressStyle
 from ertrl.runtime import ActionRange
 
 LINKED_ROWS = 2000
@@ -82,7 +82,7 @@ def import_release(
     *,
     held_out: float | Sequence[str] | None,
     ood: Sequence[str],
-    bounds: tuple[Any, Any],
+    bounds: tuple[Limit, Limit],
     longest: int,
     name: str,
     progress: ProgressStyle,
@@ -123,24 +123,18 @@ def import_release(
     notes = ["episodes end where a next state is not the state of the row behind it"]
     if any(timed):
         notes.append(f"{sum(timed)} tasks end all episodes after as many steps: a time limit")
-    writer = DatasetWriter(out, about, {i: len(found) for i, found in enumerate(pieces)})
-    try:
-        with Meter(f"import {about.family}", len(tasks), style=progress) as meter:
-            for i, task in enumerate(tasks):
-                _write(writer, i, read(task.folder), pieces[i], about, span, timed[i])
-                meter.update(i + 1, task.folder.name)
-        records = {i: TaskRecord(groups[t.name], t.parameters, {}) for i, t in enumerate(tasks)}
-        imported = {
-            "format": layout,
-            "datasets": [tasks[0].folder.parent.name],
-            "tasks": [task.name for task in tasks],
-            "notes": notes,
-        }
-        writer.seal(records, {"name": layout, "config": {}, "curve": []}, imported)
-    except BaseException:
-        writer.abandon()
-        raise
-    return Dataset(out, verify=False)
+    found = {}
+    for i, task in enumerate(tasks):
+        record = TaskRecord(groups[task.name], task.parameters, {})
+        episodes = _episodes(read, task.folder, pieces[i], span, timed[i])
+        found[i] = ImportedTask(task.folder.name, record, len(pieces[i]), episodes)
+    imported = {
+        "format": layout,
+        "datasets": [tasks[0].folder.parent.name],
+        "tasks": [task.name for task in tasks],
+        "notes": notes,
+    }
+    return write_imported(out, about, found, layout, imported, progress)
 
 
 def _episode_ends(rows: Rows, where: Path) -> tuple[np.ndarray, bool]:
@@ -167,15 +161,13 @@ def _cut(ends: np.ndarray, longest: int) -> list[tuple[int, int]]:
     ]
 
 
-def _range(given: tuple[Any, Any], low: np.ndarray, high: np.ndarray) -> ActionRange:
+def _range(given: tuple[Limit, Limit], low: np.ndarray, high: np.ndarray) -> ActionRange:
     """As given; else [-1, 1], which all releases so far use, or the data's where it is wider."""
     ends = []
     for own, seen, usual in ((given[0], low, -1.0), (given[1], high, 1.0)):
         inside = np.abs(seen) <= 1
-        found = np.where(inside, usual, seen) if own is None else np.asarray(own, np.float64)
-        if found.size not in (1, len(low)):
-            raise ConfigError(f"{found.size} action limits for {len(low)} numbers of an action")
-        ends.append(np.broadcast_to(found, low.shape).astype(np.float64))
+        found = np.where(inside, usual, seen) if own is None else limit_of_actions(own, len(low))
+        ends.append(found.astype(np.float64))
     span = ActionRange(*ends)
     if not (span.low < span.high).all():
         raise DataError(
@@ -190,26 +182,24 @@ def _range(given: tuple[Any, Any], low: np.ndarray, high: np.ndarray) -> ActionR
     return span
 
 
-def _write(
-    writer: DatasetWriter,
-    task: int,
-    rows: Rows,
+def _episodes(
+    read: Callable[[Path], Rows],
+    folder: Path,
     pieces: list[tuple[int, int]],
-    about: Description,
     span: ActionRange,
     timed: bool,
-) -> None:
+) -> Iterator[Episode]:
+    rows = read(folder)
     for first, last in pieces:
-        one = blank_episodes(1, about.horizon, about.observation_dim, about.action_dim)
-        n = last - first
-        one.observation[0, :n] = rows.observation[first:last]
-        one.observation[0, n] = rows.next_observation[last - 1]
-        one.action[0, :n] = np.clip(span.inward(rows.action[first:last]), -1, 1)
-        one.reward[0, :n] = rows.reward[first:last]
-        one.length[0] = n
-        one.terminated[0] = bool(rows.terminated[last - 1]) and not timed
-        one.truncated[0] = not one.terminated[0]
-        writer.add(task, one, 0)
+        over = bool(rows.terminated[last - 1]) and not timed
+        yield Episode(
+            observations=np.vstack([rows.observation[first:last], rows.next_observation[last - 1]]),
+            actions=np.clip(span.inward(rows.action[first:last]), -1, 1),
+            rewards=rows.reward[first:last],
+            terminated=over,
+            truncated=not over,
+            checkpoint=0,
+        )
 
 
 # --- the layouts ---

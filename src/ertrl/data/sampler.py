@@ -92,15 +92,9 @@ class Sampler:
 
         Of windows, what comes last is their mask.
         """
-        dims = self._dataset.dims
         shape = (*place.shape, window) if window else place.shape
-        out = Transitions(
-            observation=np.empty((*shape, dims.observation), np.float32),
-            action=np.empty((*shape, dims.action), np.float32),
-            reward=np.empty(shape, np.float32),
-            next_observation=np.empty((*shape, dims.observation), np.float32),
-            terminated=np.empty(shape, np.float32),
-        )
+        widths = self._dataset.dims.widths
+        out = Transitions(*(np.empty((*shape, *width), np.float32) for width in widths))
         rl_rows = self._rl_batches * self._config.batch_size
         for position, number in enumerate(self._tasks):
             rows = np.nonzero(task == position)
@@ -109,12 +103,11 @@ class Sampler:
             if self._config.prefer_good:
                 rl = place[rows][:, :rl_rows]
                 which[:, :rl_rows] = np.searchsorted(self._share[position], rl, side="right")
-            ends = self._config.timeouts_terminate
-            found = (
-                data.windows(which, window)
-                if window
-                else data.transitions(which, timeouts_terminate=ends)
-            )
+            if window:
+                found = data.windows(which, window)
+            else:
+                ends = self._config.timeouts_terminate
+                found = data.transitions(which, timeouts_terminate=ends)
             for target, source in zip(out, found, strict=True):
                 target[rows] = source
         return out

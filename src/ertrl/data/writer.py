@@ -62,6 +62,19 @@ class Description:
         )
 
 
+class Episode(NamedTuple):
+    """One episode as it is stored, of n steps."""
+
+    observations: np.ndarray
+    """[n + 1, O]."""
+    actions: np.ndarray
+    """[n, A], in [-1, 1]."""
+    rewards: np.ndarray
+    terminated: bool
+    truncated: bool
+    checkpoint: int
+
+
 class DatasetWriter:
     """Preallocates memory-mapped files, takes episodes in blocks, then seals them."""
 
@@ -151,6 +164,17 @@ class DatasetWriter:
         for field, array in self._arrays[task].items():
             array[first : first + count] = block[field][good]
         self._filled[task] = first + count
+
+    def append(self, task: int, episode: Episode) -> None:
+        """Append one episode; what lies behind its end stays zero."""
+        arrays, row, n = self._arrays[task], self._filled[task], len(episode.rewards)
+        arrays["observations"][row, : n + 1] = episode.observations
+        arrays["actions"][row, :n] = episode.actions
+        arrays["rewards"][row, :n] = episode.rewards
+        arrays["lengths"][row] = n
+        arrays["terminated"][row], arrays["truncated"][row] = episode.terminated, episode.truncated
+        arrays["checkpoints"][row] = episode.checkpoint
+        self._filled[task] += 1
 
     def seal(
         self,

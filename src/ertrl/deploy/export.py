@@ -22,6 +22,7 @@ from ertrl.data import Dataset
 from ertrl.deploy import graphs
 from ertrl.errors import DataError
 from ertrl.evaluation import Agent
+from ertrl.plugins import require
 from ertrl.provenance import provenance
 from ertrl.runtime.files import DESCRIPTION, WEIGHTS, arrays_of, describe
 from ertrl.types import Context
@@ -44,8 +45,8 @@ def export_agent(
 ) -> dict[str, Any]:
     """Write the agent into the new folder `out`; returns what agent.json says."""
     plain = agent.plain
-    if onnx:
-        graphs.check_installed()
+    for package in ("onnx", "onnxruntime") if onnx else ():
+        require(package, "onnx")  # says now what is missing
     samples = {"random": random_sample(agent)}
     if dataset is not None:
         samples["logged"] = logged_sample(dataset)
@@ -98,7 +99,8 @@ def measure_parity(
         for context in sample.contexts:
             with jax.enable_x64(True):
                 z = doubled.encode(widened(context))[0]
-                actions = doubled.act(*map(_double, _rows(sample.observations, z)))
+                every_z = np.tile(z, (len(sample.observations), 1))
+                actions = doubled.act(_double(sample.observations), _double(every_z))
             rounding = max(rounding, _apart(agent.encode(context)[0], z))
             # The others take and give actions in the units of whoever acts.
             own = context._replace(action=agent.action_range.outward(context.action))
@@ -125,14 +127,12 @@ class NumpyAgent:
         self._agent = runtime.load(folder)
 
     def encode(self, context: Context) -> np.ndarray:
-        """Step by step."""
         adapted = self._agent.begin()
         for step in zip(*(x[0] for x in context[:4]), strict=True):
             adapted.observe(*step)
         return adapted.z
 
     def act(self, observations: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """For every observation."""
         return np.stack([self._agent.act(s, z) for s in observations])
 
 
@@ -150,10 +150,6 @@ def widened(context: Context) -> Context:
 def _double(x: Any) -> Any:
     x = np.asarray(x)
     return x.astype(np.float64) if x.dtype == np.float32 else x
-
-
-def _rows(observations: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return observations, np.tile(z, (len(observations), 1))
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> float:

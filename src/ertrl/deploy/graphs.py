@@ -18,12 +18,6 @@ OPSET, IR_VERSION = 18, 8
 """Old enough for any onnxruntime of the last years."""
 
 
-def check_installed() -> None:
-    """Say now what is missing."""
-    for package in ("onnx", "onnxruntime"):
-        require(package, "onnx")
-
-
 class Graph:
     """Nodes and constants as they come; values go by their names."""
 
@@ -112,10 +106,8 @@ def encoder(agent: runtime.Agent) -> bytes:
         z = _mean(g, inference, inputs)
     elif isinstance(inference, Gaussian):
         z = _gaussian(g, inference, inputs)
-    elif isinstance(inference, LeastSquares):
-        z = _least_squares(g, inference, inputs)
     else:
-        raise TypeError(f"no graph for {type(inference).__name__}")
+        z = _least_squares(g, inference, inputs)
     sizes = {
         "observation": ["transitions", agent.observation_dim],
         "action": ["transitions", agent.action_dim],

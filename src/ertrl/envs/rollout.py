@@ -11,23 +11,8 @@ from ertrl.types import Episodes
 
 Policy = Callable[[np.ndarray, int], np.ndarray]
 """(observations [N, O], step) -> actions [N, A] in [-1, 1]."""
-
-
 Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 """(s, a, r, s') of one step of every row, and which of them it counts for."""
-
-
-def blank_episodes(n: int, horizon: int, observation_dim: int, action_dim: int) -> Episodes:
-    """Room for so many episodes."""
-    return Episodes(
-        observation=np.zeros((n, horizon + 1, observation_dim), np.float32),
-        action=np.zeros((n, horizon, action_dim), np.float32),
-        reward=np.zeros((n, horizon), np.float32),
-        length=np.zeros(n, np.int32),
-        terminated=np.zeros(n, bool),
-        truncated=np.zeros(n, bool),
-        diverged=np.zeros(n, bool),
-    )
 
 
 def rollout(
@@ -43,7 +28,15 @@ def rollout(
     from then on is not recorded.
     """
     n, horizon = len(parameters), family.horizon
-    episodes = blank_episodes(n, horizon, family.observation_dim, family.action_dim)
+    episodes = Episodes(
+        observation=np.zeros((n, horizon + 1, family.observation_dim), np.float32),
+        action=np.zeros((n, horizon, family.action_dim), np.float32),
+        reward=np.zeros((n, horizon), np.float32),
+        length=np.zeros(n, np.int32),
+        terminated=np.zeros(n, bool),
+        truncated=np.zeros(n, bool),
+        diverged=np.zeros(n, bool),
+    )
     simulation = family.simulate(parameters)
     observation = simulation.reset(seeds)
     episodes.observation[:, 0] = observation

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Protocol
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -21,19 +21,6 @@ Moved = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Observations, rewards, terminated, truncated and success (NaN: not told) of the rows stepped."""
 SUCCESS = ("success", "is_success")
 """What an environment's `info` may call it."""
-
-
-class Rows(Protocol):
-    """Environments by their row."""
-
-    def __len__(self) -> int: ...
-    def reset(self, rows: np.ndarray, seeds: Sequence[int]) -> np.ndarray:
-        """Observations [rows, O]."""
-        ...
-
-    def step(self, rows: np.ndarray, actions: np.ndarray) -> Moved:
-        """Step these rows with actions of their own units."""
-        ...
 
 
 class LocalRows:
@@ -146,6 +133,10 @@ def serve(descriptor: int) -> None:
         return
     except Exception as error:
         connection.send(f"{type(error).__name__}: {error}")
+
+
+Rows = LocalRows | SpreadRows
+"""Environments by their row."""
 
 
 def spread(make: Callable[[Any], Any], tasks: Sequence[Any], processes: int) -> Rows:

@@ -124,7 +124,6 @@ class Agent(Described):
 
     @property
     def states(self) -> tuple[Any, Any]:
-        """What method and learner have learned."""
         return self._method_state, self._learner_state
 
     def begin(self) -> "Adapted | BufferedAgent":
@@ -160,8 +159,7 @@ class Agent(Described):
 
     def nothing(self, rows: int) -> Context:
         """Contexts with room for one transition that is not there."""
-        sizes = (self.dims.observation,), (self.dims.action,), (), (self.dims.observation,), ()
-        return Context(*(np.zeros((rows, 1, *size), np.float32) for size in sizes))
+        return Context(*(np.zeros((rows, 1, *size), np.float32) for size in self.dims.widths))
 
     def evidence(self, context: Context) -> Any:
         """What the transitions of each context of a batch sum up to."""
@@ -182,10 +180,6 @@ class Agent(Described):
                 "such as bayes-linear"
             )
         return Belief(*map(np.asarray, belief))
-
-    def check_posterior(self) -> None:
-        """Refuse a method that has no posterior."""
-        self.believe(self.nothing(1))
 
     def running(self, rows: int) -> "Running | Buffered":
         """Begin in so many tasks side by side."""
@@ -222,10 +216,10 @@ class Agent(Described):
     def check_context(self, arrays: Sequence[np.ndarray]) -> None:
         """Refuse arrays [1, H, ...] that are no context."""
         names = Context._fields[:4]
-        widths = ((self.dims.observation,), (self.dims.action,), (), (self.dims.observation,))
         rows = arrays[2].size  # as many as there are rewards
         shapes = {name: array.shape[1:] for name, array in zip(names, arrays, strict=True)}
-        expected = {name: (rows, *width) for name, width in zip(names, widths, strict=True)}
+        widths = zip(names, self.dims.widths[:4], strict=True)
+        expected = {name: (rows, *width) for name, width in widths}
         if shapes != expected or not rows:
             raise DataError(
                 f"a context needs equally many rows, at least one: with {rows} rewards the shapes "
@@ -277,5 +271,4 @@ class BufferedAgent:
 
     @property
     def z(self) -> np.ndarray:
-        """What is known of the task."""
         return self._known.z[0]

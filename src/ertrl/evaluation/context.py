@@ -18,12 +18,8 @@ class ContextBuffer:
     def __init__(self, rows: int, capacity: int, dims: Dims):
         """Empty contexts; the capacity doubles when it is exceeded."""
         self.count = np.zeros(rows, int)
-        self._arrays = [
-            np.zeros((rows, capacity, dims.observation), np.float32),
-            np.zeros((rows, capacity, dims.action), np.float32),
-            np.zeros((rows, capacity), np.float32),
-            np.zeros((rows, capacity, dims.observation), np.float32),
-        ]
+        shapes = [(rows, capacity, *width) for width in dims.widths[:4]]
+        self._arrays = [np.zeros(shape, np.float32) for shape in shapes]
 
     def add(self, row: int, transitions: Sequence[np.ndarray]) -> None:
         """Append transitions [H, ...] to one row's context."""
@@ -56,7 +52,6 @@ class Running:
     """z after every transition, from sums: what came before is not looked at again."""
 
     def __init__(self, agent: "Agent", rows: int):
-        """Nothing is known yet."""
         self._agent, self.z = agent, np.tile(agent.z0, (rows, 1))
         shapes = jax.eval_shape(agent.evidence, agent.nothing(rows))
         self._sums = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), shapes)
@@ -72,7 +67,6 @@ class Buffered:
     """The same for a method whose z is no function of sums: all transitions, encoded anew."""
 
     def __init__(self, agent: "Agent", rows: int):
-        """Nothing is known yet."""
         self._agent, self.z = agent, np.tile(agent.z0, (rows, 1))
         self._buffer = ContextBuffer(rows, 16, agent.dims)
 

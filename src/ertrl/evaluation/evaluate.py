@@ -9,6 +9,7 @@ import numpy as np
 
 from ertrl.config import to_json
 from ertrl.data import Dataset
+from ertrl.data.layout import SCALE
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.idaq import idaq
@@ -65,7 +66,7 @@ def evaluate_agent(
         if name not in PROTOCOLS:
             raise ConfigError(unknown("protocol", name, PROTOCOLS))
         if name == "thompson":
-            agent.check_posterior()
+            agent.believe(agent.nothing(1))  # refuses a method that has no posterior
     config = agent.config.evaluation
     about = {
         "kind": "ertrl-evaluation",
@@ -123,8 +124,7 @@ def references(dataset: Dataset) -> dict[str, list[float]]:
     Where tasks can be fulfilled, also how often the expert does that.
     """
     tasks = dataset.tasks.values()
-    kinds = ["expert", "random", "zero"]
-    kinds += ["success"] if all("success" in t.reference for t in tasks) else []
+    kinds = [*SCALE, *(["success"] if all("success" in t.reference for t in tasks) else [])]
     return {kind: [t.reference[kind] for t in tasks] for kind in kinds}
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ertrl import rng
-from ertrl.data import Dataset, TaskData
+from ertrl.data import Dataset
 from ertrl.data.scaling import Scaling
 from ertrl.evaluation.agent import Agent
 from ertrl.types import Context, Transitions
@@ -85,23 +85,17 @@ class _Rows(NamedTuple):
     @classmethod
     def of(cls, dataset: Dataset, task: int) -> "_Rows":
         data = dataset.task(task)
-        following, ends, begins = _order(data, dataset.horizon)
-        usable = np.flatnonzero(following | ends)
+        episode, step = np.divmod(data.steps, dataset.horizon)
+        another_follows = step + 1 < data.lengths[episode]
+        usable = np.flatnonzero(another_follows | data.terminated[episode])
         draw = rng.generator(SEED, "logs-rows", task)
         chosen = np.sort(draw.choice(usable, min(ROWS, len(usable)), replace=False))
         after = np.minimum(chosen + 1, len(data.steps) - 1)  # of a terminal row, anything
         return cls(
             data.transitions(chosen),
             data.transitions(after).action,
-            data.transitions(np.flatnonzero(begins)),
+            data.transitions(np.flatnonzero(step == 0)),
         )
-
-
-def _order(data: TaskData, horizon: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each transition: whether another follows, whether it is terminal, whether it is first."""
-    episode, step = np.divmod(data.steps, horizon)
-    last = step + 1 == data.lengths[episode]
-    return ~last, last & data.terminated[episode], step == 0
 
 
 class _Features:

@@ -15,6 +15,14 @@ Solid = list[list[list[Measured]]]
 Few = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
+class Numbered(Shape, kw_only=True):
+    """A file of a run that is named by its number of updates."""
+
+    format: Literal[1] = 1
+    run: Name
+    step: Steps
+
+
 class EvaluationSettings(Shape):
     """How it was measured."""
 
@@ -60,13 +68,10 @@ class Oracle(Shape):
     returns: Plane
 
 
-class Evaluation(Shape, kw_only=True):
+class Evaluation(Numbered, kw_only=True):
     """evaluations/NNNNNNNN.json of a run."""
 
     kind: Literal["ertrl-evaluation"]
-    format: Literal[1] = 1
-    run: Name
-    step: Steps
     family: Name
     dataset: Text
     evaluation: EvaluationSettings
@@ -170,13 +175,10 @@ class ProbeSizes(Shape):
     projected: Few | UnsetType = UNSET
 
 
-class Probes(Shape, kw_only=True):
+class Probes(Numbered, kw_only=True):
     """probes/NNNNNNNN.json of a run."""
 
     kind: Literal["ertrl-probes"]
-    format: Literal[1] = 1
-    run: Name
-    step: Steps
     family: Name
     dataset: Text
     settings: ProbeSizes

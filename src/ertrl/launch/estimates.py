@@ -5,7 +5,6 @@ next time: simulation and policies of each dataset, one training program of each
 matrix products that the family's other ones have in comparison.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,13 +16,13 @@ import jax
 from msgspec import Meta
 
 from ertrl import store
-from ertrl.bench.updates import product_flops, random_batch
+from ertrl.bench.updates import product_flops, random_batch, timed
 from ertrl.collection.cost import estimate as estimate_collection
 from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
 from ertrl.envs import Family, make_family
 from ertrl.launch.jobs import Job
-from ertrl.launch.place import Place, record_of
+from ertrl.launch.place import Place
 from ertrl.launch.plan import Cell, Data, Grid
 from ertrl.profiles import family_options
 from ertrl.shape import Name, Shape
@@ -51,8 +50,6 @@ class Notes(Shape):
 
 
 class Cost(NamedTuple):
-    """What a job takes."""
-
     seconds: float
     memory: int
     disk: int
@@ -146,34 +143,32 @@ class Estimator:
             step = partial(update, config, key=run_key(0))
             calls = 10
             stacked = jax.tree.map(lambda x: jax.numpy.stack([x] * calls), batch)
-            chunk = make_chunk(config)
-            jax.block_until_ready(chunk(state, stacked, run_key(0)))
-            begun, count = time.perf_counter(), 0
-            while time.perf_counter() - begun < MEASURED_SECONDS:
-                jax.block_until_ready(chunk(state, stacked, run_key(0)))
-                count += calls
-            per_update = (time.perf_counter() - begun) / count
-            return product_flops(step, state, batch) / per_update
+            call = partial(make_chunk(config), state, stacked, run_key(0))
+            timed(call)  # compiles
+            taken: list[float] = []
+            while sum(taken) < MEASURED_SECONDS:
+                taken.append(timed(call))
+            return product_flops(step, state, batch) * calls * len(taken) / sum(taken)
 
         sizes = [config.learner.name, to_json(config.learner), to_json(config.sampling)]
         return self._measured(["flops/s", dims, *sizes], measure)
 
-    def probing(self, _: Cell) -> Cost:
+    def probing(self) -> Cost:
         seconds = START_SECONDS + PROBE_SECONDS_PER_TRANSITION * self._grid.probe_transitions
         return Cost(seconds, PROGRAM_BYTES, 2**16)
 
 
 def with_costs(grid: Grid, jobs: Sequence[Job], place: Place) -> list[Job]:
     """The same jobs, with estimates."""
-    estimator = Estimator(grid, place.home / "estimates.json")
-    costs: dict[str, Callable[[], Cost]] = {}
-    for cell in grid.cells:
-        for data in filter(None, (cell.data.references, cell.data)):
-            costs.setdefault(grid.collection(data).name, partial(estimator.collection, data))
-        costs.setdefault(grid.training(cell).name, partial(estimator.training, cell))
-        if grid.probe_transitions:
-            costs.setdefault(grid.probing(cell).name, partial(estimator.probing, cell))
-    return [replace(job, **costs[job.name]()._asdict()) for job in jobs]
+    estimator, subjects = Estimator(grid, place.home / "estimates.json"), grid.subjects()
+
+    def cost(job: Job) -> Cost:
+        _, what = subjects[job.name]
+        if isinstance(what, Data):
+            return estimator.collection(what)
+        return estimator.probing() if job.name.startswith("probe-") else estimator.training(what)
+
+    return [replace(job, **cost(job)._asdict()) for job in jobs]
 
 
 def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> str:
@@ -193,10 +188,3 @@ def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> st
     wall = max(seconds / slots, max((job.seconds for job in missing), default=0.0))
     whole = f"{len(missing)} of {len(jobs)} jobs to do: about {readable_duration(wall)}"
     return "\n".join([markdown_table(head, rows, "lrrrrr"), f"{whole}, {slots} at once."])
-
-
-def done_names(place: Place, jobs: Sequence[Job]) -> set[str]:
-    """Jobs that need not be done again."""
-    recorded = place.names("jobs")
-    there = [job.name for job in jobs if f"{job.name}.json" in recorded]
-    return {name for name in there if record_of(place, name) is not None}

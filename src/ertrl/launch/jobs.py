@@ -19,6 +19,7 @@ from ertrl.errors import RunError
 Hear = Callable[[int, int, str], None]
 """Is told how much is done, of how much, and a note."""
 Started = Callable[[subprocess.Popen], None]
+"""Is told of the process."""
 
 THREADS_PER_PROCESS = 1
 POOLS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -82,9 +83,7 @@ class JobFailed(RunError):
         return type(self), (*self.args, self.hopeless)
 
 
-def call(
-    job: Job, hear: Hear, folder: Path | None = None, started: Started = lambda process: None
-) -> dict[str, Any]:
+def call(job: Job, hear: Hear, started: Started, folder: Path | None = None) -> dict[str, Any]:
     """Run the job's process in `folder` to its end; returns the JSON object that it printed last.
 
     Should the parent die, the child follows: its next word of progress finds nobody to read it.

@@ -8,6 +8,7 @@ import numpy as np
 from ertrl import store
 from ertrl.config import to_json
 from ertrl.data import Dataset
+from ertrl.data.layout import SCALE
 from ertrl.evaluation import mean_of_measured, normalise, summarise
 from ertrl.launch.place import Place, record_of
 from ertrl.launch.plan import Cell, Data, Grid
@@ -37,7 +38,7 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
         "learner": run.learner.name,
         "profile": run.spec["profile"],
         "variant": run.spec["variant"],
-        "settings": _plain(cell.contender.settings),
+        "settings": dict(cell.contender.settings),
         "seed": cell.seed,
         "updates": run.config.updates,
         "step": result["step"],
@@ -50,7 +51,8 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
         "tasks": result["tasks"],
         "groups": result["groups"],
         "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
-        "seconds": whole_seconds(record),
+        # Of one that was gone on with, at the speed of its last process.
+        "seconds": round(record["seconds"] / max(1 - record["began_at"], 1e-3), 1),
         "threads": record["threads"],
         "provenance": run.spec["provenance"],
     }
@@ -65,7 +67,6 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
     dataset = Dataset(place.fetch(job.makes), verify=False)
     manifest, tasks = dataset.manifest, dataset.tasks.values()
     collector = manifest["collector"]
-    kinds = ("expert", "random", "zero")
     content = {
         "kind": DATA_KIND,
         "family": dataset.family,
@@ -73,7 +74,7 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
         "dataset": dataset.fingerprint,
         "config": to_json(grid.collect_config(data)),
         "groups": dataset.groups,
-        "references": {kind: _rounded([t.reference[kind] for t in tasks]) for kind in kinds},
+        "references": {kind: _rounded([t.reference[kind] for t in tasks]) for kind in SCALE},
         "policy_distance": (collector["policy_distance"] or {}).get("mean"),
         "curve": collector["curve"],
         "seconds": collector["seconds"],
@@ -84,14 +85,5 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
     return path
 
 
-def whole_seconds(record: dict[str, Any]) -> float:
-    """Wall-clock of a job; of one that was gone on with, at the speed of its last process."""
-    return round(record["seconds"] / max(1 - record["began_at"], 1e-3), 1)
-
-
 def _rounded(values: Any) -> list[float | None]:
     return [None if np.isnan(v) else round(float(v), 3) for v in np.asarray(values, np.float64)]
-
-
-def _plain(settings: Any) -> dict[str, Any]:
-    return {k: _plain(v) if hasattr(v, "items") else v for k, v in settings.items()}

@@ -15,10 +15,10 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -69,6 +69,13 @@ def record_of(place: "Place", name: str) -> dict[str, Any] | None:
     return record if made in place.names(folder) else None
 
 
+def done_names(place: "Place", jobs: Sequence[Job]) -> set[str]:
+    """Jobs that need not be done again."""
+    recorded = place.names("jobs")
+    there = [job.name for job in jobs if f"{job.name}.json" in recorded]
+    return {name for name in there if record_of(place, name) is not None}
+
+
 def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[str, Any]:
     """Do a job of a grid where it belongs, and leave its record."""
     begun, began_at = time.monotonic(), []
@@ -79,7 +86,7 @@ def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[s
 
     job = job.in_the_light_of(lambda name: record_of(place, name))
     with place.desk(job) as folder:
-        result = call(job, listen, folder, started)
+        result = call(job, listen, started, folder)
     record = {
         "kind": KIND,
         "name": job.name,
@@ -162,7 +169,7 @@ class Address:
         files, root = self._files()
         sources = [here] if here.is_file() else [p for p in here.rglob("*") if p.is_file()]
         for source in sources:
-            self._put_file(files, source, f"{root}/{_joined(name, source.relative_to(here))}")
+            self._put_file(files, source, f"{root}/{PurePosixPath(name, source.relative_to(here))}")
 
     def _put_file(self, files: Any, source: Path, target: str) -> None:
         files.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
@@ -213,16 +220,13 @@ class Address:
                 for source in [*_in_safe_order(run), contents]:
                     if source == contents and (not before or contents.read_bytes() != before):
                         break  # it lists files that came or went meanwhile: the next time
-                    target = f"{root}/{_joined(partial, source.relative_to(desk / 'runs'))}"
+                    inner = source.relative_to(desk / "runs")
+                    target = f"{root}/{PurePosixPath(partial, inner)}"
                     with suppress(FileNotFoundError):  # an old checkpoint that was dropped
                         self._put_file(files, source, target)
 
 
 Place = Folder | Address
-
-
-def _joined(name: str, inner: Path) -> str:
-    return name if inner == Path() or str(inner) == "." else f"{name}/{inner.as_posix()}"
 
 
 def _keep_what_is_listed(run: Path) -> None:

@@ -4,13 +4,13 @@ A job is named by what it is made from: all settings, and the jobs before it. As
 more seeds, methods or families, a grid therefore has the old jobs under their old names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ertrl.collection.config import BehaviourConfig
-from ertrl.config import fingerprint, replace_from_json, to_json
+from ertrl.config import fingerprint, flat, replace_from_json, to_json
 from ertrl.envs import make_family, parse_options
 from ertrl.launch.jobs import RUN, Job
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
@@ -42,6 +42,11 @@ class Contender(NamedTuple):
     """None: the profile's."""
     settings: Mapping[str, Any] = {}
 
+    @property
+    def label(self) -> str:
+        method = self.method + (f"+{self.learner}" if self.learner else "")
+        return " ".join([method, *(f"{k}={v}" for k, v in flat(self.settings))])
+
 
 class Cell(NamedTuple):
     """One run of a grid."""
@@ -52,10 +57,7 @@ class Cell(NamedTuple):
 
     @property
     def label(self) -> str:
-        contender = self.contender
-        method = contender.method + (f"+{contender.learner}" if contender.learner else "")
-        changes = (f"{k}={v}" for k, v in flat(contender.settings))
-        return " ".join([self.data.label, method, *changes, f"seed {self.seed}"])
+        return f"{self.data.label} {self.contender.label} seed {self.seed}"
 
 
 class Grid(NamedTuple):
@@ -76,12 +78,7 @@ class Grid(NamedTuple):
     @property
     def datasets(self) -> list[Data]:
         """In the order of the cells, references before those that need them."""
-        found: dict[str, Data] = {}
-        for cell in self.cells:
-            for data in (cell.data.references, cell.data):
-                if data is not None:
-                    found.setdefault(self.collection(data).name, data)
-        return list(found.values())
+        return [what for _, what in self.subjects().values() if isinstance(what, Data)]
 
     def collect_config(self, data: Data) -> BehaviourConfig:
         config = collect_config(self.profile, data.family, self.variant)
@@ -169,21 +166,26 @@ class Grid(NamedTuple):
             silent=True,
         )
 
-    def jobs(self) -> list[Job]:
-        """All of them, in the order in which they are worth doing; a job that two need is one."""
-        found: dict[str, Job] = {}
-        for cell in self.cells:
-            for job in self._jobs_of(cell):
-                found.setdefault(job.name, job)
-        return list(found.values())
+    def subjects(self) -> dict[str, tuple[Job, Data | Cell]]:
+        """Jobs by name and what they are for, in the order in which they are worth doing.
 
-    def _jobs_of(self, cell: Cell) -> Iterator[Job]:
-        if cell.data.references:
-            yield self.collection(cell.data.references)
-        yield self.collection(cell.data)
-        yield self.training(cell)
-        if self.probe_transitions:
-            yield self.probing(cell)
+        A job that two cells need is one.
+        """
+        found: dict[str, tuple[Job, Data | Cell]] = {}
+
+        def add(job: Job, what: Data | Cell) -> None:
+            found.setdefault(job.name, (job, what))
+
+        for cell in self.cells:
+            for data in filter(None, (cell.data.references, cell.data)):
+                add(self.collection(data), data)
+            add(self.training(cell), cell)
+            if self.probe_transitions:
+                add(self.probing(cell), cell)
+        return found
+
+    def jobs(self) -> list[Job]:
+        return [job for job, _ in self.subjects().values()]
 
     @property
     def _origin(self) -> tuple[str, ...]:
@@ -196,15 +198,6 @@ def cells(
     """Every contender on every dataset with every seed."""
     ordered = product(datasets, seeds, contenders)
     return tuple(Cell(data, contender, seed) for data, seed, contender in ordered)
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names and values of nested settings."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def words_of(settings: Mapping[str, Any]) -> list[str]:

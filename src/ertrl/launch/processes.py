@@ -5,7 +5,6 @@ measures it), results do not depend on how many cores a machine has, and a crash
 process.
 """
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -14,15 +13,12 @@ from typing import Any
 
 from ertrl.launch.jobs import Hear, Job, JobFailed, Started, call
 from ertrl.launch.schedule import run_graph
+from ertrl.memory import memory_of_machine
 from ertrl.progress import ProgressStyle
 from ertrl.provenance import available_cores
 
 Perform = Callable[[Job, Hear, Started], dict[str, Any]]
 """Does a job and tells of its process."""
-
-
-def _call(job: Job, hear: Hear, started: Started) -> dict[str, Any]:
-    return call(job, hear, started=started)
 
 
 class _Child:
@@ -50,25 +46,28 @@ class _Child:
 class LocalExecutor:
     """Processes side by side, within the memory of the machine."""
 
-    def __init__(self, perform: Perform = _call, slots: int = 0):
+    def __init__(self, perform: Perform = call, slots: int = 0):
         self.slots = slots or available_cores()
         self._perform = perform
         self._pool = ThreadPoolExecutor(self.slots)
         self._children: set[_Child] = set()
-        self._memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._memory = memory_of_machine()
         self._taken, self._freed = 0, threading.Condition()
         self._stopping = False
 
     def width(self, threads: int) -> int:
+        """Jobs of so many threads that run at once, for an estimate."""
         return self.slots
 
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
+        """Start the job, as soon as there is room for it."""
         return self._pool.submit(self._run, job, hear)
 
     def poll(self) -> None:
-        """Everything is heard at once."""
+        """Tell what was heard of jobs elsewhere; here everything is heard at once."""
 
     def stop(self) -> None:
+        """Ask all jobs that are under way to save and end."""
         if not self._stopping:
             self._stopping = True
             for child in list(self._children):
@@ -78,6 +77,9 @@ class LocalExecutor:
         self._stopping = True
         for child in list(self._children):
             child.kill()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
 
     def _run(self, job: Job, hear: Hear) -> dict[str, Any]:
         with self._freed:

@@ -119,13 +119,9 @@ def _task(perform: Perform, job: Job, board: Any) -> dict[str, Any]:
     """In a worker process of the cluster."""
     processes = []
     try:
-        return perform(job, partial(_tell, board, job.name), processes.append)
+        return perform(job, partial(board.tell.remote, job.name), processes.append)
     finally:
         for process in processes:
             if process.poll() is None:  # the task was cancelled: let it save
                 process.terminate()
                 process.wait()
-
-
-def _tell(board: Any, name: str, done: int, total: int, note: str) -> None:
-    board.tell.remote(name, done, total, note)

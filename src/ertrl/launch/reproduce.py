@@ -1,17 +1,17 @@
 """The whole paper, or any other grid, with one call: plan, do what is missing, report."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ertrl.errors import ConfigError
-from ertrl.launch.estimates import describe_plan, done_names, with_costs
+from ertrl.launch.estimates import describe_plan, with_costs
 from ertrl.launch.jobs import Job
 from ertrl.launch.keep import keep_dataset, keep_run
-from ertrl.launch.place import Place, perform, place_of, record_of
-from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_contender, parse_data
+from ertrl.launch.place import Place, done_names, perform, place_of, record_of
+from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
 from ertrl.launch.processes import LocalExecutor
 from ertrl.launch.ray import RayExecutor
 from ertrl.launch.schedule import run_graph
@@ -119,7 +119,10 @@ def reproduce(
     failures: list[str] = []
     if missing:
         slots = processes or max(available_cores() // grid.threads, 1)
-        with _executor(executor, place, slots, address) as running:
+        work_at = partial(perform, place=place)
+        on_ray = executor == "ray"
+        where = RayExecutor(work_at, address) if on_ray else LocalExecutor(work_at, slots)
+        with closing(where) as running:
             say(describe_plan(jobs, missing, running.width(grid.threads)), progress)
             tell = kept.done if kept else lambda job, result: None
             failures = run_graph(missing, running, progress, done=tell)
@@ -130,44 +133,28 @@ def reproduce(
     return Outcome(place, {c.label: r for c, r in runs}, failures, reports)
 
 
-@contextmanager
-def _executor(
-    kind: Where, place: Place, slots: int, address: str | None
-) -> Generator[LocalExecutor | RayExecutor]:
-    work = partial(perform, place=place)
-    if kind == "local":
-        yield LocalExecutor(work, slots)
-        return
-    remote = RayExecutor(work, address)
-    try:
-        yield remote
-    finally:
-        remote.close()
-
-
 class _Keeper:
     """Writes the small files as jobs finish."""
 
     def __init__(self, grid: Grid, place: Place, folder: Path):
-        self._writers: dict[str, Callable[[], Path]] = {}
-        for data in grid.datasets:
-            name = grid.collection(data).name
-            self._writers[name] = partial(keep_dataset, grid, data, place, folder)
-        for cell in grid.cells:
-            own = partial(keep_run, grid, cell, place, folder)
-            self._writers[grid.training(cell).name] = own
-            if grid.probe_transitions:
-                self._writers[grid.probing(cell).name] = own
-        self._place, self._told = place, set[str]()
+        self._grid, self._place, self._folder = grid, place, folder
+        self._subjects, self._told = grid.subjects(), set[str]()
 
     def done(self, job: Job, result: dict[str, Any]) -> None:
         self._told.add(job.name)
-        self._writers[job.name]()
+        self._keep(job.name)
+
+    def _keep(self, name: str) -> None:
+        _, what = self._subjects[name]
+        if isinstance(what, Data):
+            keep_dataset(self._grid, what, self._place, self._folder)
+        else:
+            keep_run(self._grid, what, self._place, self._folder)
 
     def catch_up(self, jobs: Sequence[Job]) -> None:
         """What was done before, perhaps without being asked to keep it."""
         for name in done_names(self._place, [job for job in jobs if job.name not in self._told]):
-            self._writers[name]()
+            self._keep(name)
 
 
 def _runs(grid: Grid, place: Place) -> list[tuple[Cell, Path]]:
@@ -183,19 +170,15 @@ def _runs(grid: Grid, place: Place) -> list[tuple[Cell, Path]]:
 def coverage(grid: Grid, present: Sequence[Cell]) -> str:
     """Seeds of every method on every dataset, in Markdown; what is missing stands out."""
     rows, there = [], {cell.label for cell in present}
-    columns = list(dict.fromkeys(_column(cell.contender) for cell in grid.cells))
+    columns = list(dict.fromkeys(cell.contender.label for cell in grid.cells))
     for label in dict.fromkeys(cell.data.label for cell in grid.cells):
         row = [label]
         for column in columns:
-            own = [c for c in grid.cells if (c.data.label, _column(c.contender)) == (label, column)]
+            own = [c for c in grid.cells if (c.data.label, c.contender.label) == (label, column)]
             count = sum(c.label in there for c in own)
             row.append(str(count) if count == len(own) else f"**{count} of {len(own)}**")
         rows.append(row)
     return markdown_table(["seeds", *columns], rows, "l" + "r" * len(columns)) + "\n"
-
-
-def _column(contender: Contender) -> str:
-    return Cell(Data(""), contender, 0).label.removesuffix(" seed 0").strip()
 
 
 def _reports(grid: Grid, place: Place, runs: Sequence[tuple[Cell, Path]]) -> list[Path]:

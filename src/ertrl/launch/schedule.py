@@ -5,16 +5,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import Progress
 
 from ertrl.errors import ErtrlError, Interrupted
-from ertrl.launch.jobs import Hear, Job, JobFailed
+from ertrl.launch.jobs import Job, JobFailed
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars, show_line
 from ertrl.signals import stop_signals
 from ertrl.text import readable_duration
+
+if TYPE_CHECKING:
+    from ertrl.launch.processes import LocalExecutor
+    from ertrl.launch.ray import RayExecutor
 
 WAITING = "waiting"
 MOST_BARS = 12
@@ -22,33 +26,6 @@ MOST_BARS = 12
 ATTEMPTS = 3
 SECONDS_BEFORE_ANOTHER = 3.0
 """Another attempt waits so long for a process that has just lost its parent to let go."""
-
-
-class Executor(Protocol):
-    """Where jobs run."""
-
-    slots: int
-    """Jobs that may be under way at once."""
-
-    def width(self, threads: int) -> int:
-        """Jobs of so many threads that run at once, for an estimate."""
-        ...
-
-    def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
-        """Start the job, as soon as there is room for it."""
-        ...
-
-    def poll(self) -> None:
-        """Tell what was heard of jobs elsewhere."""
-        ...
-
-    def stop(self) -> None:
-        """Ask all jobs that are under way to save and end."""
-        ...
-
-    def kill(self) -> None:
-        """End all jobs at once."""
-        ...
 
 
 @dataclass
@@ -83,7 +60,7 @@ class Work:
 
 def run_graph(
     jobs: Sequence[Job],
-    executor: Executor,
+    executor: "LocalExecutor | RayExecutor",
     progress: ProgressStyle = "auto",
     *,
     done: Callable[[Job, dict[str, Any]], None] = lambda job, result: None,
@@ -107,9 +84,11 @@ def run_graph(
                 if received:
                     executor.stop()
                 while not received and len(under_way) < executor.slots:
-                    work = next((w for w in _startable(works, by_name) if _now(w)), None)
-                    if work is None:
+                    now = time.monotonic()
+                    ready = [w for w in _startable(works, by_name) if w.not_before <= now]
+                    if not ready:
                         break
+                    work = ready[0]
                     work.attempts += 1
                     work.note = "starting"
                     under_way[executor.submit(work.job, work.hear)] = work
@@ -132,10 +111,6 @@ def run_graph(
             "stopped; every run has saved its state. Start again to go on.", received[0]
         )
     return [work.error for work in works if work.error]
-
-
-def _now(work: Work) -> bool:
-    return time.monotonic() >= work.not_before
 
 
 def _startable(works: Sequence[Work], by_name: dict[str, Work]) -> list[Work]:

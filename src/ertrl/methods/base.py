@@ -49,8 +49,11 @@ class Method(ABC):
         """A fresh state: a NamedTuple of everything that must survive a crash."""
 
     def inference(self, state: Any) -> Inference:
-        """How z is summed up from transitions: by default, `state.encoder` says."""
-        return state.encoder.net
+        """How z is summed up from transitions: `state.encoder` says, or the first of `state.nets`.
+
+        What is trained together with an encoder stands behind it in `nets`.
+        """
+        return state.encoder.net if hasattr(state, "encoder") else state.nets.net[0]
 
     def encode(self, state: Any, context: Context) -> Float[Array, "*b Z"]:
         """Infer z: `inference` does.

@@ -20,15 +20,12 @@ import jax.numpy as jnp
 from ertrl.config import Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
-from ertrl.methods.features import Features, Regression, columns, scaled
-from ertrl.methods.regression import sums
+from ertrl.methods.regression import Features, Regression, columns, scaled, sums
 from ertrl.nets import Moments, Trained
 from ertrl.types import Dims, TaskBatch
 
 
 class BayesLinearState(NamedTuple):
-    """Everything that must survive a crash."""
-
     features: Trained[Features]
     seen: Moments
     """Of transitions in all contexts so far: the scale of inputs and targets."""
@@ -53,7 +50,6 @@ class BayesLinear(Method):
     """Weight of |z|^2 next to the squared error of prediction."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         features = Features(self.encoder, dims, key)
         seen = Moments.of_nothing(2 * dims.observation + dims.action + 1)
         return BayesLinearState(Trained.of(features), seen)

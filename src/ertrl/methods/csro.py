@@ -20,8 +20,6 @@ from ertrl.types import Context, Dims, TaskBatch
 
 
 class CsroState(NamedTuple):
-    """Everything that must survive a crash."""
-
     encoder: Trained[MeanEncoder]
     club: Trained[MLP]
 
@@ -51,7 +49,6 @@ class Csro(Method):
     """Adam step size of that network."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         key_encoder, key_club = jax.random.split(key)
         encoder = MeanEncoder(self.encoder, dims, key_encoder)
         inputs = dims.observation + dims.action

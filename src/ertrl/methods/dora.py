@@ -20,8 +20,6 @@ from ertrl.types import Dims, TaskBatch
 
 
 class DoraState(NamedTuple):
-    """Everything that must survive a crash."""
-
     encoder: Trained[MeanEncoder]
     prototypes: Float[Array, "N Z"]
 
@@ -43,7 +41,6 @@ class Dora(Method):
     """Weight of the debiasing term against InfoNCE."""
 
     def init(self, dims: Dims, key):
-        """Fresh encoder."""
         encoder = MeanEncoder(self.encoder, dims, key)
         return DoraState(Trained.of(encoder), fresh_prototypes(dims, self.latent_dim))
 

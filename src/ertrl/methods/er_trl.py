@@ -22,8 +22,6 @@ from ertrl.types import Dims, TaskBatch
 
 
 class ErTrlState(NamedTuple):
-    """Everything that must survive a crash."""
-
     encoder: Trained[MeanEncoder]
     gan: GanState
 
@@ -53,7 +51,6 @@ class ErTrl(Method):
     """Added to the diagonal of the covariance of generated actions."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         if self.entropy == "per-state" and self.draws_per_state <= dims.action:
             raise ConfigError(
                 f"method.draws_per_state is {self.draws_per_state}; a covariance of {dims.action} "

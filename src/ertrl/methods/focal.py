@@ -10,8 +10,6 @@ from ertrl.types import Dims, TaskBatch
 
 
 class FocalState(NamedTuple):
-    """Everything that must survive a crash."""
-
     encoder: Trained[MeanEncoder]
 
 
@@ -28,7 +26,6 @@ class Focal(Method):
     """Distance-metric loss."""
 
     def init(self, dims: Dims, key):
-        """Fresh encoder."""
         return FocalState(Trained.of(MeanEncoder(self.encoder, dims, key)))
 
     def update(self, state: FocalState, batch: TaskBatch, z_gradient, key):

@@ -27,8 +27,6 @@ def generate(
 
 
 class GanState(NamedTuple):
-    """Everything that must survive a crash."""
-
     generator: Trained[MLP]
     discriminator: Trained[MLP]
 
@@ -49,7 +47,6 @@ class Gan:
     """Size of the generator's noise."""
 
     def init(self, dims: Dims, latent_dim: int, key: PRNGKeyArray) -> GanState:
-        """Fresh networks."""
         key_g, key_d = jax.random.split(key)
         inputs = dims.observation + latent_dim
         generator = MLP(inputs + self.noise_dim, self.generator_hidden, dims.action, key_g)

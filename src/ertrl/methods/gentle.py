@@ -25,8 +25,6 @@ from ertrl.types import Context, Dims, TaskBatch, Transitions
 
 
 class GentleState(NamedTuple):
-    """Everything that must survive a crash."""
-
     nets: Trained[tuple[MeanEncoder, MLP]]
     """Encoder and decoder: trained by one loss and one optimiser."""
     model: Trained[MLP]
@@ -52,7 +50,6 @@ class Gentle(Method):
     """Widths of the model that relabels."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         if not dims.training_tasks:
             raise ConfigError("gentle needs to know the number of training tasks")
         keys, inputs = jax.random.split(key, 3), dims.observation + dims.action
@@ -62,11 +59,6 @@ class Gentle(Method):
         model = MLP(inputs + dims.training_tasks, self.model_hidden, outputs, keys[2])
         seen = Moments.of_nothing(2 * dims.observation + 1)
         return GentleState(Trained.of((encoder, decoder)), Trained.of(model), seen)
-
-    def inference(self, state: GentleState):
-        """The encoder; decoder and model are for training."""
-        encoder, _ = state.nets.net
-        return encoder
 
     def update(self, state: GentleState, batch: TaskBatch, z_gradient, key):
         """A step of the model on real transitions, then one of the auto-encoder on mixed ones."""

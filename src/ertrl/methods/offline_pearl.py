@@ -20,8 +20,6 @@ from ertrl.types import Context, Dims, TaskBatch
 
 
 class OfflinePearlState(NamedTuple):
-    """Everything that must survive a crash."""
-
     encoder: Trained[MeanEncoder] | Trained[GaussianEncoder]
 
 
@@ -41,7 +39,6 @@ class OfflinePearl(Method):
     """Weight of KL(belief || N(0, I)), summed over tasks and dimensions as PEARL does."""
 
     def init(self, dims: Dims, key):
-        """Fresh encoder."""
         kind = GaussianEncoder if self.probabilistic else MeanEncoder
         return OfflinePearlState(Trained.of(kind(self.encoder, dims, key)))
 

@@ -1,4 +1,4 @@
-"""What decoders predict of a transition, (s' - s, r), on a common scale."""
+"""What decoders predict of a transition, (s' - s, r), on the scale of everything seen so far."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

@@ -50,8 +50,6 @@ class World(eqx.Module):
 
 
 class SpcState(NamedTuple):
-    """Everything that must survive a crash."""
-
     nets: Trained[tuple[MeanEncoder, World]]
     """Context encoder and model of the world: trained by one loss and one optimiser."""
     target: MLP
@@ -93,17 +91,11 @@ class Spc(Method):
         return self.horizon
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         keys = jax.random.split(key)
         encoder = MeanEncoder(self.encoder, dims, keys[0])
         world = World(dims, self.latent_dim, self.state_size, self.world_hidden, keys[1])
         prototypes = fresh_prototypes(dims, self.latent_dim)
         return SpcState(Trained.of((encoder, world)), world.state, prototypes)
-
-    def inference(self, state: SpcState):
-        """The encoder; the model is for training."""
-        encoder, _ = state.nets.net
-        return encoder
 
     def update(self, state: SpcState, batch: TaskBatch, z_gradient, key):
         """One step of encoder and model on InfoNCE and on what the model predicts."""

@@ -20,8 +20,6 @@ from ertrl.types import Dims, TaskBatch
 
 
 class UnicornState(NamedTuple):
-    """Everything that must survive a crash."""
-
     nets: Trained[tuple[MeanEncoder, MLP]]
     """Encoder, and decoder or classifier: trained by one loss and one optimiser."""
     seen: Moments
@@ -49,7 +47,6 @@ class Unicorn(Method):
     """s' - s is divided by the spread of such changes, or of the states (released)."""
 
     def init(self, dims: Dims, key):
-        """Fresh networks."""
         key_encoder, key_head = jax.random.split(key)
         encoder = MeanEncoder(self.encoder, dims, key_encoder)
         if self.supervision == "self":
@@ -61,11 +58,6 @@ class Unicorn(Method):
             raise ConfigError("method.supervision=task needs to know the number of training tasks")
         seen = Moments.of_nothing(2 * dims.observation + 1)
         return UnicornState(Trained.of((encoder, head)), seen)
-
-    def inference(self, state: UnicornState):
-        """The encoder; decoder and classifier are for training."""
-        encoder, _ = state.nets.net
-        return encoder
 
     def update(self, state: UnicornState, batch: TaskBatch, z_gradient, key):
         """One step of encoder and decoder (-SS), or of encoder and classifier (-SUP)."""

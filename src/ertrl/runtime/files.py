@@ -4,7 +4,6 @@ They may come from anywhere. Whatever is in them, reading them runs no code, tak
 than their size, and ends in an agent that fits together or in an error that names the file.
 """
 
-import hashlib
 import json
 import math
 from pathlib import Path
@@ -17,6 +16,7 @@ from ertrl.runtime.actions import ActionRange
 from ertrl.runtime.agent import Agent
 from ertrl.runtime.inference import KINDS
 from ertrl.runtime.layers import MLP, Arrays
+from ertrl.sealed import read_bytes, read_sealed, sha256
 
 KIND, FORMAT = "ertrl-agent", 1
 DESCRIPTION, WEIGHTS = "agent.json", "agent.safetensors"
@@ -49,10 +49,16 @@ def load(folder: str | Path) -> Agent:
     path = Path(folder)
     if not (path / DESCRIPTION).is_file():
         raise DataError(f"{path} holds no agent: it has no {DESCRIPTION}; `ertrl export` makes one")
-    about = _read_sealed(path / DESCRIPTION)
-    weights = _read(path / WEIGHTS)
+    about = read_sealed(path / DESCRIPTION, MOST_BYTES[DESCRIPTION])
+    found = about.get("kind"), about.get("format")
+    if found != (KIND, FORMAT):
+        raise CorruptFileError(
+            f"{path / DESCRIPTION} is of kind and format {found}, this version reads "
+            f"{(KIND, FORMAT)}"
+        )
+    weights = read_bytes(path / WEIGHTS, MOST_BYTES[WEIGHTS])
     try:
-        found, expected = hashlib.sha256(weights).hexdigest(), about["files"][WEIGHTS]
+        found, expected = sha256(weights), about["files"][WEIGHTS]
         if found != expected:
             raise CorruptFileError(
                 f"{path / WEIGHTS} is damaged: its SHA-256 is {found[:12]}..., {DESCRIPTION} says "
@@ -76,45 +82,6 @@ def load(folder: str | Path) -> Agent:
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
         what = f"{type(problem).__name__}: {problem}"
         raise CorruptFileError(f"{path} does not hold an agent of this format ({what})") from None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MOST_BYTES[path.name]:
-            raise CorruptFileError(
-                f"{path} is larger than {MOST_BYTES[path.name]} bytes: not a file of ours"
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise CorruptFileError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _read_sealed(path: Path) -> dict[str, Any]:
-    """JSON whose last entry is the checksum of the others, as `ertrl.store` writes it."""
-    try:
-        data = _read(path)
-        content = json.loads(data)
-        sealed = _canonical(content)
-        seal = content.pop("sha256")
-        intact = data == sealed and seal == hashlib.sha256(_canonical(content)).hexdigest()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        intact = False
-        content = {}
-    if not intact:
-        raise CorruptFileError(
-            f"{path} is damaged or was edited by hand: its content does not match its checksum. "
-            "Export the agent again."
-        )
-    found = content.get("kind"), content.get("format")
-    if found != (KIND, FORMAT):
-        raise CorruptFileError(
-            f"{path} is of kind and format {found}, this version reads {(KIND, FORMAT)}"
-        )
-    return content
-
-
-def _canonical(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 
 def _arrays(data: bytes, origin: Path) -> Arrays:

@@ -1,7 +1,8 @@
 """How the task is inferred, one transition at a time: sums, and a small function of them.
 
-A kind of inference is a frozen description that arrays and JSON can hold. Its `begin` gives a
-belief, which grows with `add` and can be read at any time:
+A kind of inference is a frozen description that `arrays` and JSON (`settings`) can hold; `fits`
+says which transitions it takes, `scaled` gives the same for inputs that are standardised first.
+`begin` gives a belief that knows nothing yet; it grows with `add` and can be read at any time:
 
 - `z` is what the agent acts on, [Z];
 - `uncertainty` is how far z may still be off, root mean square over its numbers: 1 where nothing
@@ -13,7 +14,7 @@ belief, which grows with `add` and can be read at any time:
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,60 +24,6 @@ Transition = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """(s [O], a [A], r [1], s' [O])."""
 RECENT = 20
 """Transitions that surprise looks back on."""
-
-
-class Belief(Protocol):
-    """What is known of the task so far."""
-
-    @property
-    def z(self) -> np.ndarray:
-        """What the agent acts on."""
-        ...
-
-    @property
-    def uncertainty(self) -> float:
-        """How far z may still be off."""
-        ...
-
-    @property
-    def surprise(self) -> float | None:
-        """How badly the last transitions were predicted."""
-        ...
-
-    def add(self, transition: Transition) -> None:
-        """Take in one transition."""
-        ...
-
-
-class Inference(Protocol):
-    """A kind of inference; `kind` names it in files."""
-
-    kind: ClassVar[str]
-
-    @property
-    def latent_dim(self) -> int:
-        """Size of z."""
-        ...
-
-    def begin(self) -> Belief:
-        """Nothing is known yet."""
-        ...
-
-    def fits(self, observation: int, action: int) -> bool:
-        """Whether it takes transitions of these sizes."""
-        ...
-
-    def scaled(self, mean: Any, deviation: Any, reward_mean: Any, reward_deviation: Any) -> Any:
-        """The same, for observations and rewards that are standardised first."""
-        ...
-
-    def settings(self) -> dict[str, Any]:
-        """What JSON holds of it."""
-        ...
-
-    def arrays(self) -> Arrays:
-        """What an array file holds of it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,18 +40,15 @@ class OfCodes:
         return self.net.outputs // self.codes
 
     def fits(self, observation: int, action: int) -> bool:
-        """Whether it takes transitions of these sizes."""
         wide = observation * (2 if self.next_observation else 1) + action + 1
         return self.net.inputs == wide and self.net.outputs % self.codes == 0
 
     def output(self, transition: Transition) -> np.ndarray:
-        """Of the network, for one transition."""
         return self.net(np.concatenate(transition if self.next_observation else transition[:3]))
 
     def scaled(
         self, mean: np.ndarray, deviation: np.ndarray, reward_mean: Any, reward_deviation: Any
     ):
-        """The same, for observations and rewards that are standardised first."""
         actions = self.net.inputs - 1 - len(mean) * (2 if self.next_observation else 1)
         centre = np.concatenate([mean, np.zeros(actions), [reward_mean], mean])
         scale = np.concatenate([deviation, np.ones(actions), [reward_deviation], deviation])
@@ -119,7 +63,6 @@ class OfCodes:
 
     @classmethod
     def of(cls, settings: dict[str, Any], arrays: Arrays):
-        """From what `settings` and `arrays` gave."""
         net = MLP.of_arrays(arrays, "encoder", bool(settings["layer_norm"]))
         return cls(net, bool(settings["next_observation"]))
 
@@ -144,7 +87,6 @@ class MeanBelief:
         self._total, self._squares = np.zeros((2, of.latent_dim))
 
     def add(self, transition: Transition) -> None:
-        """Take in one transition."""
         code = np.tanh(self._of.output(transition))
         self._count += 1
         self._total += code
@@ -185,7 +127,6 @@ class GaussianBelief:
         self._weighted, self._precision = np.zeros((2, of.latent_dim))
 
     def add(self, transition: Transition) -> None:
-        """Take in one transition."""
         mean, raw = np.split(self._of.output(transition).astype(np.float64), 2)
         vote = 1 / np.maximum(np.logaddexp(raw, 0), 1e-7)
         self._precision += vote
@@ -226,7 +167,6 @@ class LeastSquares:
         return self.net.outputs // self.targets - 1
 
     def fits(self, observation: int, action: int) -> bool:
-        """Whether it takes transitions of these sizes."""
         columns = 2 * observation + action + 1
         return (
             self.targets in (1, observation + 1)
@@ -242,7 +182,6 @@ class LeastSquares:
     def scaled(
         self, mean: np.ndarray, deviation: np.ndarray, reward_mean: Any, reward_deviation: Any
     ) -> "LeastSquares":
-        """The same, for observations and rewards that are standardised first."""
         actions = len(self.centre) - 1 - 2 * len(mean)
         idle = np.zeros(actions + len(mean))  # neither actions nor changes of state are shifted
         centre = np.concatenate([mean, idle, [reward_mean]])
@@ -263,7 +202,6 @@ class LeastSquares:
 
     @classmethod
     def of(cls, settings: dict[str, Any], arrays: Arrays) -> "LeastSquares":
-        """From what `settings` and `arrays` gave."""
         return cls(
             net=MLP.of_arrays(arrays, "features", bool(settings["layer_norm"])),
             targets=int(settings["targets"]),
@@ -295,7 +233,6 @@ class Posterior:
         self._inverse = np.eye(of.latent_dim) / of.noise**2
 
     def add(self, transition: Transition) -> None:
-        """Take in one transition."""
         self.update(*self._of.features(transition))
 
     def update(self, phi: np.ndarray, rest: np.ndarray) -> None:
@@ -334,4 +271,7 @@ class Posterior:
         return None if not self._count else float(np.sqrt(self._missed)) / self._of.noise
 
 
+Inference = Mean | Gaussian | LeastSquares
+Belief = MeanBelief | GaussianBelief | Posterior
 KINDS = {kind.kind: kind for kind in (Mean, Gaussian, LeastSquares)}
+"""By the name that files give it."""

@@ -1,8 +1,7 @@
 """Meta-training: a pure update, a run on disk, one loop."""
 
-from ertrl.training.lengthen import lengthen
 from ertrl.training.loop import train_run, train_together
-from ertrl.training.run import Run, Runs, open_runs
+from ertrl.training.run import Run, Runs, lengthen, open_runs
 from ertrl.training.sinks import SinkName, check_sinks
 from ertrl.training.update import TrainState
 

@@ -85,7 +85,9 @@ class _Trainee:
             config.seed,
             config.method.window,
         )
-        if _evaluation_due(config, self.step) and not _logged_evaluation(run, self.step):
+        newest = (run.metrics() or [{}])[-1]
+        evaluated = (newest.get("kind"), newest.get("step")) == ("evaluation", self.step)
+        if _evaluation_due(config, self.step) and not evaluated:
             self.evaluate()  # it was killed while it evaluated
 
     def advance(
@@ -118,7 +120,7 @@ class _Trainee:
     ) -> None:
         """Stop at the first number that is none, and keep the update that made it."""
         bad = [
-            (int(np.argmin(np.isfinite(values))), name, "became")
+            (int(np.argmin(np.isfinite(values))), name)
             for name, values in metrics.items()
             if not np.isfinite(values).all()
         ]
@@ -127,10 +129,10 @@ class _Trainee:
             bad.append(self._first_bad_weights(batches))
         if not bad:
             return
-        offset, name, became = min(bad)
+        offset, name = min(bad)
         before = _advanced(self.run, self.state, batches, offset, self.key)
         found = metrics[name][offset] if name in metrics else "not finite"
-        what = f"{name} {became} {found} at update {self.step + offset + 1}"
+        what = f"{name} became {found} at update {self.step + offset + 1}"
         self.run.keep_divergence(before, jax.tree.map(lambda x: x[offset], batches), self.key, what)
         kept = self.run.checkpoints.steps()
         raise TrainingDiverged(
@@ -140,13 +142,13 @@ class _Trainee:
             "usually helps."
         )
 
-    def _first_bad_weights(self, batches: TaskBatch) -> tuple[int, str, str]:
+    def _first_bad_weights(self, batches: TaskBatch) -> tuple[int, str]:
         """Which of the updates spoilt the state, and where."""
         for offset in range(len(batches.task)):
             state = _advanced(self.run, self.state, batches, offset + 1, self.key)
             if not _all_finite(state):
                 break
-        return offset, not_finite(state), "became"
+        return offset, next(not_finite(state), "")
 
     def save(self) -> None:
         self.run.save(self.state, self.log, self._together)
@@ -241,11 +243,6 @@ def _evaluation_due(config: TrainConfig, step: int) -> bool:
     return step == config.updates or (step > 0 and step % config.evaluate_every == 0)
 
 
-def _logged_evaluation(run: Run, step: int) -> bool:
-    lines = run.metrics()
-    return bool(lines) and (lines[-1]["kind"], lines[-1]["step"]) == ("evaluation", step)
-
-
 def _check_threads(run: Run) -> None:
     """What changes bits is part of what a run is."""
     begun, now = run.spec.get("threads", 1), threads()
@@ -257,13 +254,10 @@ def _check_threads(run: Run) -> None:
         )
 
 
-@jax.jit
-def _finite(arrays) -> jax.Array:
+@eqx.filter_jit
+def _all_finite(state: TrainState) -> jax.Array:
+    arrays = jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))
     return jnp.all(jnp.stack([jnp.isfinite(x).all() for x in arrays]))
-
-
-def _all_finite(state: TrainState) -> bool:
-    return bool(_finite(jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))))
 
 
 def _advanced(

@@ -20,8 +20,7 @@ def blank_batch(config: TrainConfig, dims: Dims) -> TaskBatch:
     windows = (sizes.meta_batch, sizes.windows(length), length) if length else ()
 
     def rows(kind, *axes):
-        widths = ((dims.observation,), (dims.action,), (), (dims.observation,), ())
-        return kind(*(jax.ShapeDtypeStruct((*axes, *width), real) for width in widths))
+        return kind(*(jax.ShapeDtypeStruct((*axes, *width), real) for width in dims.widths))
 
     return TaskBatch(
         task=jax.ShapeDtypeStruct((sizes.meta_batch,), "int32"),

@@ -9,31 +9,25 @@ import contextlib
 import re
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ertrl import store
 from ertrl.errors import CorruptFileError, RunError
 from ertrl.training.shapes import RECORDS, Contents
+
+if TYPE_CHECKING:
+    from ertrl.training.run import Run
 
 CONTENTS = "contents.json"
 FORMAT = 2
 """Of a run: the first that has a list of its contents."""
 
 
-class Owner(Protocol):
-    """What records need to know of their run."""
-
-    path: Path
-    spec: dict[str, Any]
-
-
 def new_contents(run: str) -> dict[str, Any]:
-    """The list of a run that has nothing yet."""
     return {"kind": "ertrl-contents", "format": 1, "run": run, **{name: [] for name in RECORDS}}
 
 
-def read_contents(run: Owner) -> dict[str, Any]:
-    """The list, as it is now."""
+def read_contents(run: "Run") -> dict[str, Any]:
     path = run.path / CONTENTS
     content = store.read_json(path, Contents)
     if content["run"] != run.spec["name"]:
@@ -46,7 +40,7 @@ class Records:
 
     suffixes = (".json",)
 
-    def __init__(self, run: Owner, folder: str, what: str, remedy: str):
+    def __init__(self, run: "Run", folder: str, what: str, remedy: str):
         """`what` they are, and how one gets the first of them."""
         self._run, self._name, self._what, self._remedy = run, folder, what, remedy
         self.folder = run.path / folder
@@ -145,7 +139,7 @@ class ArrayRecords(Records):
 
     suffixes = (".json", ".safetensors")
 
-    def __init__(self, run: Owner, folder: str, what: str, remedy: str, seal: str):
+    def __init__(self, run: "Run", folder: str, what: str, remedy: str, seal: str):
         """`seal` is the field of the checksum."""
         super().__init__(run, folder, what, remedy)
         self._seal = seal
@@ -169,7 +163,7 @@ class ArrayRecords(Records):
         return description, blob, file
 
 
-def settled(run: Owner) -> dict[str, Any]:
+def settled(run: "Run") -> dict[str, Any]:
     """The list without what a killed process was changing, which is swept or counts from now on."""
     contents = read_contents(run)
     for name, steps in contents.pop("changing", {}).items():
@@ -183,7 +177,7 @@ def settled(run: Owner) -> dict[str, Any]:
     return contents
 
 
-def settle(run: Owner) -> None:
+def settle(run: "Run") -> None:
     """At a start: sweep what killed processes left in the folders of a run."""
     for folder in (run.path, *(run.path / name for name in RECORDS)):
         store.sweep(folder)

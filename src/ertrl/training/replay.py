@@ -12,13 +12,11 @@ import numpy as np
 from jax.extend.core import Literal
 
 from ertrl.training.run import Run
-from ertrl.training.update import make_chunk, update
+from ertrl.training.update import make_chunk, not_finite, update
 
 PACKAGE = Path(__file__).parents[1]
 CALLS = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 """Operations that consist of others."""
-PLAINLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""A program with a question after every operation runs once, and would compile for long."""
 SHOWN = 4
 """Inputs of an operation that are named."""
 
@@ -26,23 +24,14 @@ SHOWN = 4
 def replay(run: Run, number: int | None = None) -> dict[str, Any]:
     """Run the kept update again: as it was compiled, then operation by operation."""
     state, batch, key, what = run.load_divergence(number)
-    arrays = {"state": state, "batch": batch}
-    spoilt = [
-        f"{name}{jax.tree_util.keystr(path)}"
-        for name, tree in arrays.items()
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-        if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
-    ]
+    spoilt = [f"state{name}" for name in not_finite(state)]
+    spoilt += [f"batch{name}" for name in not_finite(batch)]
     chunk = make_chunk(run.config, run.scaling)
     step = partial(update, run.config, scaling=run.scaling)
     after, metrics = chunk(state, jax.tree.map(lambda x: x[None], batch), key)
     found = {name: float(values[0]) for name, values in metrics.items()}
     bad = {name: str(value) for name, value in found.items() if not np.isfinite(value)}
-    bad |= {
-        jax.tree_util.keystr(path): "not finite"
-        for path, leaf in jax.tree_util.tree_leaves_with_path(after)
-        if np.issubdtype(leaf.dtype, np.floating) and not np.isfinite(leaf).all()
-    }
+    bad |= dict.fromkeys(not_finite(after), "not finite")
     return {
         "run": run.name,
         "step": int(state.step) + 1,
@@ -56,17 +45,15 @@ def replay(run: Run, number: int | None = None) -> dict[str, Any]:
 def first_operation(function: Callable[..., Any], *inputs: Any) -> dict[str, str] | None:
     """The first operation that makes NaN of numbers, else the first that makes infinity.
 
-    The function is traced and compiled once more, with the question after each operation whether
-    its result holds such a number.
+    The function is traced once and its operations are done one by one.
     """
     arguments, structure = jax.tree.flatten(inputs)
     traced = jax.make_jaxpr(lambda *x: function(*structure.unflatten(x)))(*arguments)
-    for kind, is_bad in (("NaN", jnp.isnan), ("infinity", jnp.isinf)):
-        operations: list[Any] = []
-        program = partial(_asked, traced, is_bad, operations)
-        answers = np.asarray(jax.jit(program, compiler_options=PLAINLY)(*arguments))
-        if answers.any():
-            operation = operations[int(np.argmax(answers))]
+    for kind, is_bad in (("NaN", np.isnan), ("infinity", np.isinf)):
+        try:
+            _evaluate(traced.jaxpr, traced.consts, arguments, is_bad)
+        except _Found as found:
+            operation = found.operation
             shapes = ", ".join(str(x.aval.str_short()) for x in operation.invars[:SHOWN])
             shapes += ", ..." * (len(operation.invars) > SHOWN)
             message = f"{operation.primitive.name} of {shapes} makes {kind}"
@@ -74,65 +61,58 @@ def first_operation(function: Callable[..., Any], *inputs: Any) -> dict[str, str
     return None
 
 
-def _asked(
-    closed: Any, is_bad: Callable[[Any], Any], operations: list[Any], *arguments: Any
-) -> jax.Array:
-    """Whether each result holds a bad number; notes down the operations in their order."""
-    answers: list[jax.Array] = []
+class _Found(Exception):
+    """The operation that was looked for."""
 
-    def holds(values: Sequence[Any]) -> Any:
+    def __init__(self, operation: Any):
+        self.operation = operation
+
+
+def _evaluate(jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any], is_bad: Any) -> list:
+    """What a traced program makes, unless one of its operations makes a bad number."""
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+    known |= dict(zip(jaxpr.invars, inputs, strict=True))
+
+    def value(variable: Any) -> Any:
+        return variable.val if isinstance(variable, Literal) else known[variable]
+
+    def holds(values: Sequence[Any]) -> bool:
         real = [x for x in map(jnp.asarray, values) if jnp.issubdtype(x.dtype, jnp.floating)]
-        return jnp.any(jnp.stack([is_bad(x).any() for x in real])) if real else jnp.array(False)
+        return any(is_bad(np.asarray(x)).any() for x in real)
 
-    def rounds(scan: dict[str, Any], given: Sequence[Any], taken: Any) -> list[Any]:
-        """A loop, round by round; those in an update are short."""
-        fixed, kept = scan["num_consts"], scan["num_consts"] + scan["num_carry"]
-        carry, made = list(given[fixed:kept]), {}
-        order = range(scan["length"])
-        for i in reversed(order) if scan["reverse"] else order:
-            inputs = [*given[:fixed], *carry, *(x[i] for x in given[kept:])]
-            out = evaluate(scan["jaxpr"].jaxpr, scan["jaxpr"].consts, inputs, taken)
-            carry, made[i] = out[: kept - fixed], out[kept - fixed :]
-        columns = zip(*(made[i] for i in order), strict=True)
-        return [*carry, *(jnp.stack(column) for column in columns)]
+    for operation in jaxpr.eqns:
+        name, given = operation.primitive.name, [value(x) for x in operation.invars]
+        inner = operation.params.get("jaxpr") or operation.params.get("call_jaxpr")
+        if name in CALLS and inner is not None:
+            results = _evaluate(inner.jaxpr, inner.consts, given, is_bad)
+        elif name == "cond":
+            way = operation.params["branches"][int(given[0])]
+            results = _evaluate(way.jaxpr, way.consts, given[1:], is_bad)
+        elif name == "scan":
+            results = _rounds(operation.params, given, is_bad)
+        else:
+            bound = operation.primitive.get_bind_params(operation.params)
+            parts, options = bound if isinstance(bound, tuple) else ((), bound)
+            made = operation.primitive.bind(*parts, *given, **options)
+            results = list(made) if operation.primitive.multiple_results else [made]
+            # What was given such a number, if only as a constant, did not make it.
+            if holds(results) and not holds(given):
+                raise _Found(operation)
+        known |= dict(zip(operation.outvars, results, strict=True))
+    return [value(x) for x in jaxpr.outvars]
 
-    def evaluate(
-        jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any], taken: Any = True
-    ) -> list[Any]:
-        """What a part of the program makes; `taken` is whether the program goes there."""
-        known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
-        known |= dict(zip(jaxpr.invars, inputs, strict=True))
 
-        def value(variable: Any) -> Any:
-            return variable.val if isinstance(variable, Literal) else known[variable]
-
-        for operation in jaxpr.eqns:
-            given = [value(x) for x in operation.invars]
-            inner = operation.params.get("jaxpr") or operation.params.get("call_jaxpr")
-            if operation.primitive.name in CALLS and inner is not None:
-                results = evaluate(inner.jaxpr, inner.consts, given, taken)
-            elif operation.primitive.name == "cond":
-                ways = [
-                    evaluate(way.jaxpr, way.consts, given[1:], taken & (given[0] == i))
-                    for i, way in enumerate(operation.params["branches"])
-                ]
-                results = [jax.lax.select_n(given[0], *made) for made in zip(*ways, strict=True)]
-            elif operation.primitive.name == "scan":
-                results = rounds(operation.params, given, taken)
-            else:
-                bound = operation.primitive.get_bind_params(operation.params)
-                parts, options = bound if isinstance(bound, tuple) else ((), bound)
-                made = operation.primitive.bind(*parts, *given, **options)
-                results = list(made) if operation.primitive.multiple_results else [made]
-                if any(jnp.issubdtype(x.dtype, jnp.floating) for x in results):
-                    operations.append(operation)
-                    # What was given such a number, if only as a constant, did not make it.
-                    answers.append(holds(results) & ~holds(given) & taken)
-            known |= dict(zip(operation.outvars, results, strict=True))
-        return [value(x) for x in jaxpr.outvars]
-
-    evaluate(closed.jaxpr, closed.consts, arguments)
-    return jnp.stack(answers)
+def _rounds(scan: dict[str, Any], given: Sequence[Any], is_bad: Any) -> list[Any]:
+    """A loop, round by round."""
+    fixed, kept = scan["num_consts"], scan["num_consts"] + scan["num_carry"]
+    carry, made = list(given[fixed:kept]), {}
+    order = range(scan["length"])
+    for i in reversed(order) if scan["reverse"] else order:
+        inputs = [*given[:fixed], *carry, *(x[i] for x in given[kept:])]
+        out = _evaluate(scan["jaxpr"].jaxpr, scan["jaxpr"].consts, inputs, is_bad)
+        carry, made[i] = out[: kept - fixed], out[kept - fixed :]
+    columns = zip(*(made[i] for i in order), strict=True)
+    return [*carry, *(jnp.stack(column) for column in columns)]
 
 
 def _place(operation: Any) -> dict[str, str]:

@@ -12,6 +12,7 @@ train.log                  error output, where it was trained among others
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ class Run(Described):
             raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
         description, blob, weights = self._checked(step)
         state = store.tree_from_bytes(blob, _blank_state(self.config, self.dims), weights)
-        if name := not_finite(state):
+        if name := next(not_finite(state), ""):
             raise CorruptFileError(f"{weights}: {name} holds NaN or infinite numbers")
         if int(state.step) != step:
             raise CorruptFileError(f"{weights} holds update {int(state.step)}, expected {step}")
@@ -270,7 +271,6 @@ class Run(Described):
         return result
 
     def add_probes(self, result: dict[str, Any]) -> None:
-        """Keep what was probed."""
         with self.probes.changing(result["step"]):
             store.write_json(self.probes.path(result["step"]), result)
 
@@ -279,6 +279,43 @@ class Run(Described):
 def _blank_state(config: TrainConfig, dims: Dims) -> TrainState:
     """The shapes of a state; tracing what makes them takes longer than reading it."""
     return eqx.filter_eval_shape(init, config, dims)
+
+
+def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
+    """The run of the same configuration with more updates, beside this one, as far as this one is.
+
+    It has the weights, log and measurements of one that was as long from the start.
+    """
+    if updates <= run.config.updates:
+        raise ConfigError(
+            f"{run.name} has {run.config.updates} updates; to train it further, ask for more than "
+            f"that, not for {updates}"
+        )
+    if run.config.decay:
+        raise ConfigError(
+            f"{run.name} cannot be trained further: its step size falls to zero over its "
+            f"{run.config.updates} updates (decay {run.config.decay:g}). Train a new run with "
+            f"--updates {updates}"
+        )
+    config = replace(run.config, updates=updates)
+    origin = run.spec["profile"], run.spec["variant"], run.spec.get("threads", 1)
+    longer = Run.create(run.path.parent, dataset, config, *origin)
+    state, log_bytes = run.load()
+    with store.exclusive(longer.path):
+        if longer.checkpoints.steps():
+            return longer  # it has begun before
+        logged = store.read_bytes(run.metrics_path)[:log_bytes]
+        store.write_bytes(longer.metrics_path, logged)
+        own = {"run": longer.name}
+        for step in run.evaluations.steps():
+            longer.add_evaluation(run.evaluations.read(step) | own)
+        for step in run.probes.steps():
+            longer.add_probes(run.probes.read(step) | own)
+        log = MetricsLog(longer.metrics_path, log_bytes)
+        together = run.checkpoints.read(int(state.step)).get("runs_in_program", 1)
+        longer.save(state, log, together)  # last: from now on it is as far
+        log.close()
+    return longer
 
 
 Runs = str | Path | Run | Sequence[str | Path | Run]

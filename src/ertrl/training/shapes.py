@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ertrl.data.layout import check_range
 from ertrl.errors import CorruptFileError
 from ertrl.evaluation.shapes import RECORDS as MEASURED
+from ertrl.evaluation.shapes import Numbered
 from ertrl.shape import (
     Digest,
     Name,
@@ -88,26 +89,20 @@ class Contents(Shape, kw_only=True):
     changing: dict[Folder, list[Steps]] | UnsetType = UNSET
 
 
-class Checkpoint(Shape, kw_only=True):
+class Checkpoint(Numbered, kw_only=True):
     """checkpoints/NNNNNNNN.json, beside the weights."""
 
     kind: Literal["ertrl-checkpoint"]
-    format: Literal[1] = 1
-    step: Steps
-    run: Name
     weights_sha256: Digest
     metrics_bytes: Whole
     metrics_sha256: Digest
     runs_in_program: Annotated[int, Meta(ge=1, le=100_000)] | UnsetType = UNSET
 
 
-class Divergence(Shape, kw_only=True):
+class Divergence(Numbered, kw_only=True):
     """divergences/NNNNNNNN.json, beside the state, batch and key of the update that failed."""
 
     kind: Literal["ertrl-divergence"]
-    format: Literal[1] = 1
-    step: Steps
-    run: Name
     what: Text
     arrays_sha256: Digest
     provenance: Provenance

@@ -1,6 +1,6 @@
 """The numerical core of meta-training: pure, compiled once, many steps per call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -37,12 +37,11 @@ def init(config: TrainConfig, dims: Dims) -> TrainState:
     )
 
 
-def not_finite(state: Any) -> str:
-    """The first array that holds a NaN or an infinite number; nothing if there is none."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_inexact_array)):
+def not_finite(tree: Any) -> Iterator[str]:
+    """The arrays that hold a NaN or an infinite number."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array)):
         if not np.isfinite(leaf).all():
-            return jax.tree_util.keystr(path)
-    return ""
+            yield jax.tree_util.keystr(path)
 
 
 def update(

@@ -171,8 +171,6 @@ class DirectionFamily(MujocoFamily):
 
 
 class AntDir(DirectionFamily):
-    """Run in a direction."""
-
     name = "ant-dir"
     summary = "a four-legged ant that must run in a hidden direction"
     choices = DirectionFamily.choices | {"observation_dim": (29, 27)}

@@ -10,8 +10,6 @@ from ertrl.errors import ConfigError
 
 
 class RunnerSimulation(MujocoSimulation):
-    """What hopper and walker share."""
-
     noise = 0.005
     velocity_noise = "uniform"
 
@@ -97,32 +95,24 @@ class FrictionFamily(ScaledFamily):
 
 
 class HopperMass(MassFamily):
-    """Hop forward, whatever one weighs."""
-
     name = "hopper-mass"
     summary = "a one-legged hopper of unknown mass"
     simulation = HopperSimulation
 
 
 class HopperFriction(FrictionFamily):
-    """Hop forward, however slippery it is."""
-
     name = "hopper-friction"
     summary = "a one-legged hopper on ground of unknown friction"
     simulation = HopperSimulation
 
 
 class WalkerMass(MassFamily):
-    """Walk forward, whatever one weighs."""
-
     name = "walker-mass"
     summary = "a two-legged walker of unknown mass"
     simulation = WalkerSimulation
 
 
 class WalkerFriction(FrictionFamily):
-    """Walk forward, however slippery it is."""
-
     name = "walker-friction"
     summary = "a two-legged walker on ground of unknown friction"
     simulation = WalkerSimulation

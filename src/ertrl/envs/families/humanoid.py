@@ -74,8 +74,6 @@ class HumanoidSymmetry(symmetry.Symmetry):
 
 
 class HumanoidDir(DirectionFamily):
-    """Walk in a direction."""
-
     name = "humanoid-dir"
     summary = "a humanoid that must walk in a hidden direction"
     symmetry = HumanoidSymmetry()

@@ -147,8 +147,6 @@ def _policy(name: str) -> Any:
 
 
 class MetaWorldReach(MetaWorld):
-    """Move the hand to a point in space."""
-
     name = "metaworld-reach"
     summary = "a robot arm that must find a hidden point in space (Meta-World)"
     task = "Reach"
@@ -156,8 +154,6 @@ class MetaWorldReach(MetaWorld):
 
 
 class MetaWorldPush(MetaWorld):
-    """Push a puck to a point on the table."""
-
     name = "metaworld-push"
     summary = "a robot arm that must push a puck to a hidden place (Meta-World)"
     task = "Push"
@@ -165,8 +161,6 @@ class MetaWorldPush(MetaWorld):
 
 
 class MetaWorldPickPlace(MetaWorld):
-    """Grasp a puck and hold it at a point in space."""
-
     name = "metaworld-pick-place"
     summary = "a robot arm that must carry a puck to a hidden place (Meta-World)"
     task = "PickPlace"

@@ -28,7 +28,12 @@ def slug(text: str) -> str:
 def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]:
     """All figures that this family has the material for, by kind."""
     with house_style():
-        made = _of_agents(family, material)
+        made = {}
+        first = {one.label: seeds[0] for one, seeds in material.watched.items()}
+        if moving := {label: seen.adapted for label, seen in first.items() if seen.adapted}:
+            made["paths"] = planes.paths(family, material, moving)
+        if first:
+            made["latent"] = planes.latent_space(family, material.axis, first)
         if not family.from_logs:
             made |= {
                 "curves": returns.learning_curves(family),
@@ -43,24 +48,11 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
         if probed and targets(probed):
             made["probes"] = findings.probe_bars(family, probed)
         if material.dataset is not None:
-            first = {v.label: seeds[0]["projection"] for v, seeds in probed}
-            if first:
-                made["projection"] = planes.projections(family, material.axis, first)
+            if shown := {v.label: seeds[0]["projection"] for v, seeds in probed}:
+                made["projection"] = planes.projections(family, material.axis, shown)
             if not family.from_logs:
                 made["data"] = returns.behaviour_data(family, material.dataset)
         return _settled(slug(family.label), made)
-
-
-def _of_agents(family: FamilyResults, material: Material) -> dict[str, Figure]:
-    """Figures of the first seed of each variant that has a checkpoint."""
-    first = {one.label: seeds[0] for one, seeds in material.watched.items()}
-    moving = {label: watched.adapted for label, watched in first.items() if watched.adapted}
-    made = {}
-    if moving:
-        made["paths"] = planes.paths(family, material, moving)
-    if first:
-        made["latent"] = planes.latent_space(family, material.axis, first)
-    return made
 
 
 def draw_gains(found: Gains | None) -> dict[str, Picture]:

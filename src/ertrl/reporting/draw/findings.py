@@ -23,8 +23,7 @@ def probe_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
     """Relative error of predicting the task, and accuracy of predicting the checkpoint."""
     groups = list(family.groups)
     measured = any(one.leaks(group) for one in probed for group in groups)
-    figure = new_figure(2.5 + 0.12 * len(probed))
-    axes = figure.subplots(1, 2 if measured else 1, squeeze=False)[0]
+    figure, (axes,) = new_figure(2.5 + 0.12 * len(probed), 1, 2 if measured else 1)
     target = targets(probed)[-1]  # the angle, where there is one
     ways = [(context, model) for context in CONTEXTS for model in MODELS]
     for place, one in enumerate(probed):
@@ -77,8 +76,8 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
     groups = list(dict.fromkeys(p.group for p in points))
     protocols = list(dict.fromkeys(p.protocol for p in points))
     bases = list(dict.fromkeys(p.base for p in points))
-    figure = new_figure(0.4 + 2.2 * len(groups))
-    axes = figure.subplots(len(groups), len(protocols), sharex=True, sharey="row", squeeze=False)
+    size = len(groups), len(protocols)
+    figure, axes = new_figure(0.4 + 2.2 * len(groups), *size, sharex=True, sharey="row")
     for group, line in zip(groups, axes, strict=True):
         for protocol, panel in zip(protocols, line, strict=True):
             panel.axhline(0, color=MUTED, linewidth=0.8)

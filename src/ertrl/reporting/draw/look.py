@@ -9,8 +9,10 @@ import io
 import re
 from contextlib import AbstractContextManager
 from html import escape
+from typing import Any
 
 import matplotlib.style
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -54,11 +56,13 @@ def house_style() -> AbstractContextManager[None]:
     return matplotlib.style.context(["ertrl.house", IN_COLOUR], after_reset=True)
 
 
-def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure that no window system and no global state knows of."""
+def new_figure(
+    height: float, rows: int, columns: int, *, width: float = WIDTH, **sharing: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure that no window system and no global state knows of, and its panels."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure
+    return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 
 
 def settle(figure: Figure) -> Figure:

@@ -50,8 +50,8 @@ def panels_of(
 ) -> tuple[Figure, np.ndarray]:
     """A row of empty panels per group, a column per protocol."""
     crowded = len(family.protocols) > WIDE_PANELS
-    figure = new_figure(0.5 + (height + 0.2 * crowded) * len(groups))
-    axes = figure.subplots(len(groups), len(family.protocols), squeeze=False, **sharing)
+    height = 0.5 + (height + 0.2 * crowded) * len(groups)
+    figure, axes = new_figure(height, len(groups), len(family.protocols), **sharing)
     for group, line in zip(groups, axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
             comma = "\n" if crowded else ", "

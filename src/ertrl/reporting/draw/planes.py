@@ -41,9 +41,8 @@ def paths(
     one_goal = goals is not None and bool((goals == goals[0]).all())
     long = max(map(len, adapted)) > 20
     height = _panel_height(adapted, [row for row, _ in chosen], goals) + (0.25 if long else 0.0)
-    figure = new_figure(0.4 + height * len(adapted))
     size = len(adapted), len(family.protocols)
-    axes = figure.subplots(*size, sharex=True, sharey=True, squeeze=False)
+    figure, axes = new_figure(0.4 + height * len(adapted), *size, sharex=True, sharey=True)
     colours = TaskColours(material.axis)
     for (label, protocols), line in zip(adapted.items(), axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
@@ -125,8 +124,7 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watch
     columns = min(LATENT_COLUMNS, len(seen))
     lines = -(-len(seen) // columns)
     width = WIDTH * (0.82 if columns == 2 else 0.55 if columns == 1 else 1.0)
-    figure = new_figure(0.35 + 3.4 * lines, width)
-    panels = figure.subplots(lines, columns, squeeze=False)
+    figure, panels = new_figure(0.35 + 3.4 * lines, lines, columns, width=width)
     colours = TaskColours(axis)
     for panel in panels.ravel()[len(seen) :]:
         panel.set_axis_off()
@@ -163,18 +161,15 @@ def projections(
     shown = dict(list(found.items())[:LARGEST_ROW])
     width = WIDTH if len(shown) > 2 else WIDTH * (0.8 if len(shown) == 2 else 0.5)
     side = 0.92 * width / len(shown)
-    figure = new_figure(0.3 + 2 * min(side, 3.4), width)
-    axes = figure.subplots(2, len(shown), squeeze=False)
+    figure, axes = new_figure(0.3 + 2 * min(side, 3.4), 2, len(shown), width=width)
     colours = TaskColours(axis)
-    place = {task: i for i, task in enumerate(family.tasks)}
-    group_of = {task: group for group, tasks in family.groups.items() for task in tasks}
     for column, (label, projection) in enumerate(shown.items()):
         for panel, kind in zip(axes[:, column], ("pca", "tsne"), strict=True):
             for task, points in zip(projection["tasks"], projection[kind], strict=True):
                 x, y = np.array(points).T
-                marker = GROUP_MARKERS.get(group_of[task], "o")
+                marker = GROUP_MARKERS.get(family.group_of[task], "o")
                 marks = {"marker": marker, "s": 7, "alpha": 0.75, **THIN}
-                panel.scatter(x, y, color=colours.of(place[task]), **marks)
+                panel.scatter(x, y, color=colours.of(family.tasks.index(task)), **marks)
             panel.grid(False)
             panel.set_xticks([])
             panel.set_yticks([])

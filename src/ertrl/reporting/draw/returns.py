@@ -79,8 +79,7 @@ def context_shift(family: FamilyResults) -> Figure:
     """What each protocol leaves of the return: bars are means, dots are seeds."""
     groups, protocols = list(family.groups), family.protocols
     crowded = len(family.variants) > 5  # then a legend names the bars, and tables the numbers
-    figure = new_figure(3.4 if crowded else 3.0)
-    axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    figure, (axes,) = new_figure(3.4 if crowded else 3.0, 1, len(groups), sharey=True)
     width, shown = 0.8 / len(protocols), []
     for group, panel in zip(groups, axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])
@@ -152,8 +151,7 @@ def _number(panel: Axes, x: float, mean: float, end: float) -> None:
 
 def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
     """Normalised return of every task against what the task asks for."""
-    figure = new_figure(3.0)
-    axes = figure.subplots(1, len(family.protocols), sharey=True, squeeze=False)[0]
+    figure, (axes,) = new_figure(3.0, 1, len(family.protocols), sharey=True)
     order = np.argsort(axis.values, kind="stable")
     a_line = len(np.unique(axis.values)) == len(axis.values)
     shown = []
@@ -231,8 +229,7 @@ def step_curves(family: FamilyResults) -> Figure | None:
     }
     if not any(known.values()):
         return None
-    figure = new_figure(3.0)
-    axes = figure.subplots(1, len(family.groups), sharey=True, squeeze=False)[0]
+    figure, (axes,) = new_figure(3.0, 1, len(family.groups), sharey=True)
     shown = []
     for group, panel in zip(family.groups, axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])
@@ -261,8 +258,7 @@ def _count_context(panel: Axes, context: np.ndarray) -> None:
 
 def behaviour_data(family: FamilyResults, dataset: Dataset) -> Figure:
     """Normalised returns of the recorded episodes against the checkpoint that collected them."""
-    figure = new_figure(2.7)
-    axes = figure.subplots(1, len(family.groups), sharey=True, squeeze=False)[0]
+    figure, (axes,) = new_figure(2.7, 1, len(family.groups), sharey=True)
     colour, shown = colour_of(0), []
     for (group, tasks), panel in zip(family.groups.items(), axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])

@@ -57,7 +57,7 @@ class Watched:
     online_z: np.ndarray | None
     """What the agent inferred from its own episodes [tasks, Z], where that was measured."""
     codes: np.ndarray
-    """z of offline contexts [tasks, contexts, Z]."""
+    """z of independent offline contexts of the protocol's full size [tasks, contexts, Z]."""
     adapted: dict[str, Adaptation]
     """Protocol -> adaptation; only for families with a position in the plane."""
 
@@ -70,7 +70,9 @@ def watch(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> W
     adapted = {p: adaptation(agent, dataset, p, where) for p in protocols}
     online = family.measured(run, "online", "z", step)
     online = None if online is None else online[:, 0]
-    return Watched(run.seed, online, offline_codes(agent, dataset), adapted)
+    shape = LATENT_CONTEXTS, agent.config.evaluation.episodes * dataset.horizon
+    codes = random_codes(agent, dataset, list(dataset.tasks), shape, "report-latent")
+    return Watched(run.seed, online, codes.astype(np.float32), adapted)
 
 
 def adaptation(agent: Agent, dataset: Dataset, protocol: str, where: Any) -> Adaptation:
@@ -82,10 +84,3 @@ def adaptation(agent: Agent, dataset: Dataset, protocol: str, where: Any) -> Ada
     first, last = trial.watched[0], trial.watched[-1]
     picked = slice(None, None, config.repeats)
     return Adaptation(first.observation[picked, :, where], last.observation[picked, :, where])
-
-
-def offline_codes(agent: Agent, dataset: Dataset) -> np.ndarray:
-    """Codes [tasks, contexts, Z] of independent offline contexts, of the protocol's full size."""
-    shape = LATENT_CONTEXTS, agent.config.evaluation.episodes * dataset.horizon
-    codes = random_codes(agent, dataset, list(dataset.tasks), shape, "report-latent")
-    return codes.astype(np.float32)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ertrl.config import to_json
+from ertrl.config import flat, to_json
 from ertrl.errors import ConfigError
 from ertrl.methods import methods
 from ertrl.profiles import DEFAULT_VARIANT, train_config
@@ -54,7 +54,7 @@ def method_title(method: str) -> str:
 def configuration(run: Run) -> dict[str, Any]:
     """Everything in which runs of different variants differ, flat."""
     config = {k: v for k, v in to_json(run.config, in_full=True).items() if k not in WITHOUT_EFFECT}
-    return {"name": run.spec["method"], "by": run.spec["learner"], **_flat(config)}
+    return {"name": run.spec["method"], "by": run.spec["learner"], **dict(flat(config))}
 
 
 def identities(runs: Sequence[Run]) -> list[Identity]:
@@ -65,7 +65,10 @@ def identities(runs: Sequence[Run]) -> list[Identity]:
     """
     configurations = [configuration(run) for run in runs]
     found = _told(configurations, [_usual(run) for run in runs])
-    with_profile = [_with_profile(one, run) for one, run in zip(found, runs, strict=True)]
+    with_profile = [
+        replace(one, profile=profile, variant=variant)
+        for one, (profile, variant) in zip(found, map(profile_of, runs), strict=True)
+    ]
     in_full = _told(configurations, [{}] * len(runs))
     for better in (with_profile, in_full):
         labels = Counter(one.label for one in found)
@@ -80,11 +83,6 @@ def profile_of(run: Run) -> tuple[str, str | None]:
     return run.spec["profile"], None if variant in ("", DEFAULT_VARIANT) else variant
 
 
-def _with_profile(one: Identity, run: Run) -> Identity:
-    profile, variant = profile_of(run)
-    return replace(one, profile=profile, variant=variant)
-
-
 def _usual(run: Run) -> dict[str, Any]:
     """The settings that the run's profile would have given it; nothing, where it had none."""
     profile, variant = profile_of(run)
@@ -93,17 +91,7 @@ def _usual(run: Run) -> dict[str, Any]:
         config = train_config(profile, run.family, *kind, variant or DEFAULT_VARIANT)
     except ConfigError:
         return {}
-    return _flat(to_json(config, in_full=True))
-
-
-def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(config, dict):
-        return {prefix: config}
-    return {
-        path: value
-        for key, inner in config.items()
-        for path, value in _flat(inner, f"{prefix}.{key}" if prefix else key).items()
-    }
+    return dict(flat(to_json(config, in_full=True)))
 
 
 def _told(configurations: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[Identity]:

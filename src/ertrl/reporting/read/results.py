@@ -112,6 +112,10 @@ class FamilyResults:
         place = {task: i for i, task in enumerate(self.tasks)}
         return {group: np.array([place[t] for t in tasks]) for group, tasks in self.groups.items()}
 
+    @cached_property
+    def group_of(self) -> dict[int, str]:
+        return {task: group for group, tasks in self.groups.items() for task in tasks}
+
     def scaled(self, returns: np.ndarray) -> np.ndarray:
         """Returns [task, ...] on the scale of this report."""
         return normalise(returns, self.references) if self.normalised else returns

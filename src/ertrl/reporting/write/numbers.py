@@ -8,7 +8,7 @@ import numpy as np
 from ertrl.evaluation import missing_repeats
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.success import success_of
+from ertrl.reporting.measure.scores import success_of
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 
 

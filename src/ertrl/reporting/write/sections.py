@@ -16,14 +16,7 @@ from ertrl.envs import group_title
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw import Picture, slug
 from ertrl.reporting.draw.panels import TaskColours
-from ertrl.reporting.measure import (
-    comparison,
-    context_shift,
-    gain,
-    on_logs,
-    representation,
-    success,
-)
+from ertrl.reporting.measure import comparison, context_shift, gain, representation, scores
 from ertrl.reporting.measure.comparison import Column, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.read.agents import Watched
@@ -92,16 +85,14 @@ def _measured(report: FamilyReport) -> Data | None:
 
 
 def _logs(report: FamilyReport) -> Data | None:
-    if not report.results.from_logs:
+    family = report.results
+    if not family.from_logs:
         return None
-    return {
-        "values": on_logs.value_rows(report.results),
-        "errors": on_logs.error_rows(report.results),
-    }
+    return {"values": scores.value_rows(family), "errors": scores.error_rows(family)}
 
 
 def _success(report: FamilyReport) -> Data | None:
-    found = success.success_rows(report.results)
+    found = scores.success_rows(report.results)
     return None if found is None else {"success": found}
 
 
@@ -129,11 +120,10 @@ def _latent(report: FamilyReport) -> Data | None:
         return None
     family, material = report.results, report.material
     colours, values = TaskColours(material.axis), material.axis.values
-    group_of = {task: group for group, tasks in family.groups.items() for task in tasks}
     tasks = [
         {
             "task": task,
-            "group": list(family.groups).index(group_of[task]),
+            "group": list(family.groups).index(family.group_of[task]),
             "value": _short(values[row]),
             "colour": to_hex(colours.of(row)),
         }

@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -11,22 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ertrl.envs import group_title
-from ertrl.reporting.measure.comparison import Cell, ReturnsTable
+from ertrl.reporting.measure.comparison import Cell, Column, ReturnsTable, Row
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.on_logs import value_rows
+from ertrl.reporting.measure.scores import success_of, success_rows, value_rows
 from ertrl.reporting.measure.statistics import Estimate
-from ertrl.reporting.measure.success import success_of, success_rows
 from ertrl.reporting.read.results import FamilyResults, Results
 from ertrl.reporting.write import words
-from ertrl.reporting.write.words import (
-    BELOW_ZERO,
-    MISSING,
-    caption,
-    chance,
-    interval,
-    number,
-    uncertainty,
-)
+from ertrl.reporting.write.words import BELOW_ZERO, MISSING, caption, chance, interval, number
 from ertrl.text import markdown_table
 
 GAINS = (
@@ -44,25 +37,22 @@ SUCCESS = "Percentage of fulfilled tasks, mean ± half width of the 95% confiden
 
 def markdown(table: ReturnsTable) -> str:
     """The table for a README."""
-    head = ["Method", "n", *(f"{group_title(c.group)}, {c.protocol}" for c in table.columns)]
-    rows = []
-    for row in table.rows:
-        label = f"*{_plain(row.label)}*" if row.anchor else _plain(row.label)
-        rows.append([label, row.seeds, *map(_markdown_cell, row.cells)])
-    text = markdown_table(head, rows, "lr" + "r" * len(table.columns))
+    text = _markdown(table.columns, table.rows, _markdown_cell)
     return f"{text}\n\n{table.family}. {caption(table)}\n"
 
 
 def success_markdown(family: FamilyResults) -> str:
     """How often tasks were fulfilled; nothing where they cannot be."""
     found = success_rows(family)
-    if found is None:
-        return ""
-    columns, rows = found
+    return f"{_markdown(*found, _percent)}\n\n{family.label}. {SUCCESS}\n" if found else ""
+
+
+def _markdown(columns: Sequence[Column], rows: Sequence[Row], show: Callable[[Any], str]) -> str:
+    """Rows of methods and anchors; anchors in italics."""
     head = ["Method", "n", *(f"{group_title(c.group)}, {c.protocol}" for c in columns)]
-    body = [[_plain(row.label), row.seeds, *map(_percent, row.cells)] for row in rows]
-    text = markdown_table(head, body, "lr" + "r" * len(columns))
-    return f"{text}\n\n{family.label}. {SUCCESS}\n"
+    names = [f"*{_plain(row.label)}*" if row.anchor else _plain(row.label) for row in rows]
+    body = [[n, r.seeds, *map(show, r.cells)] for n, r in zip(names, rows, strict=True)]
+    return markdown_table(head, body, "lr" + "r" * len(columns))
 
 
 def _percent(estimate: Estimate | None) -> str:
@@ -83,7 +73,7 @@ def _markdown_cell(cell: Cell) -> str:
     text = number(cell.estimate.value)
     text = f"<u>{text}</u>" if cell.significant else text
     text = f"**{text}**" if cell.best else text
-    return text + uncertainty(cell) + (f" {BELOW_ZERO}" if cell.below_zero else "")
+    return text + words.uncertainty(cell) + (f" {BELOW_ZERO}" if cell.below_zero else "")
 
 
 def gains_markdown(found: Gains) -> str:
@@ -171,7 +161,7 @@ def _latex_cell(cell: Cell) -> str:
     text = number(cell.estimate.value)
     text = rf"\mathbf{{{text}}}" if cell.best else text
     text = rf"\underline{{{text}}}" if cell.significant else text
-    return f"${text}$" + latex_escape(uncertainty(cell) + BELOW_ZERO * cell.below_zero)
+    return f"${text}$" + latex_escape(words.uncertainty(cell) + BELOW_ZERO * cell.below_zero)
 
 
 def csv_table(results: Results) -> str:
@@ -194,35 +184,33 @@ def csv_table(results: Results) -> str:
 
 def print_estimates(family: FamilyResults, console: Console) -> None:
     """Without a simulator: a line per method and group with the value of its policy."""
-    columns, rows = value_rows(family)
     told = f"{family.label}: no simulator, discounted values estimated from logs"
     console.print(told, style="bold")
-    for row in rows:
-        for group in family.groups:
-            told = [
-                f"{column.protocol} {cell.value:.1f}"
-                for column, cell in zip(columns, row.cells, strict=True)
-                if column.group == group and cell is not None
-            ]
-            console.print(f"  {row.label}, {group_title(group).lower()}: {', '.join(told)}")
+    _print_lines(console, "", *value_rows(family), lambda estimate: f"{estimate.value:.1f}")
 
 
-def print_success(family: FamilyResults, console: Console) -> None:
-    """A line per method and group with how often tasks were fulfilled, where they can be."""
-    columns, rows = success_rows(family) or ([], [])
+def _print_lines(
+    console: Console,
+    what: str,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    show: Callable[[Estimate], str],
+) -> None:
+    """A line per method and group with what was measured under each protocol."""
     for row in rows:
         for group in dict.fromkeys(column.group for column in columns):
             pairs = zip(columns, row.cells, strict=True)
-            told = [f"{c.protocol} {_percent(x)}" for c, x in pairs if c.group == group]
-            where = f"{family.label}, {row.label}, {group_title(group).lower()}"
-            console.print(f"  success % of {where}: {', '.join(told)}")
+            told = [f"{c.protocol} {show(x)}" for c, x in pairs if c.group == group and x]
+            where = f"{row.label}, {group_title(group).lower()}"
+            console.print(f"  {what}{where}: {', '.join(told)}")
 
 
 def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
     for table in tables:
         console.print(_rich_table(table))
     for family in results.families:
-        print_success(family, console)
+        found = success_rows(family) or ((), ())
+        _print_lines(console, f"success % of {family.label}, ", *found, _percent)
     if tables:
         told = "± is half the 95% confidence interval over seeds; bold is the highest mean."
         console.print(told, style="dim")
@@ -261,4 +249,4 @@ def _rich_cell(cell: Cell) -> Text:
     style = ("bold " if cell.best else "") + ("underline" if cell.significant else "")
     mark = (f" {BELOW_ZERO}", "yellow") if cell.below_zero else ""
     value = (number(cell.estimate.value), style.strip())
-    return Text.assemble(value, (uncertainty(cell), "dim"), mark)
+    return Text.assemble(value, (words.uncertainty(cell), "dim"), mark)

@@ -1,36 +1,150 @@
-"""Import from Minari: several Minari datasets become the tasks of one dataset.
+"""Minari: one Minari dataset per task, written and read an episode at a time.
 
-What `export_minari` wrote comes back bit for bit; Minari datasets from elsewhere become tasks
-without a simulator. Episodes are copied one at a time.
+What Minari has no word for (family, group, parameters, references, collector) travels as the key
+`ertrl` of a Minari dataset's metadata and the checkpoint as metadata of each episode, so that
+`import_minari` brings back what `export_minari` wrote, bit for bit. Minari datasets from elsewhere
+become tasks without a simulator.
 """
 
+import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
-from msgspec import UNSET, UnsetType
 
 from ertrl.data import layout
-from ertrl.data.dataset import Dataset
-from ertrl.data.minari_export import OURS, SHARED, UNITS, minari_library
-from ertrl.data.writer import DatasetWriter, Description, TaskRecord
-from ertrl.envs.rollout import blank_episodes
+from ertrl.data.dataset import Dataset, TaskData
+from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
+from ertrl.data.writer import Description, Episode, TaskRecord
+from ertrl.envs import env_id
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
+from ertrl.plugins import require
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.runtime import ActionRange
-from ertrl.shape import Real, Shape, Text, fit
+from ertrl.shape import Shape, Text, fit
+
+OURS = "ertrl"
+"""Key of our own part of a Minari dataset's metadata."""
+SHARED = ("family", "family_options", "parameter_names", "horizon", "simulator")
+"""What tasks have in common, in the manifest's words."""
+UNITS = ("action_low", "action_high")
+"""The same, where the manifest has them."""
 
 
-class SharedOurs(layout.Shared):
+def minari_library() -> Any:
+    """The library, with the file format that it writes by default."""
+    require("h5py", "minari")
+    return require("minari", "minari")
+
+
+# --- export ---
+
+
+def export_minari(dataset: Dataset, name: str, progress: ProgressStyle = "auto") -> list[str]:
+    """Write every task as the Minari dataset NAME/task-NN-v0; returns their ids."""
+    minari = minari_library()
+    parse_dataset_id = require("minari.dataset.minari_dataset", "minari").parse_dataset_id
+    get_dataset_path = require("minari.storage", "minari").get_dataset_path
+    ids = {task: f"{name}/task-{task:02d}-v0" for task in dataset.tasks}
+    for identity in ids.values():
+        try:
+            parse_dataset_id(identity)
+        except ValueError:
+            raise ConfigError(
+                f"'{name}' cannot name Minari datasets: use at least two letters, digits, '-', '_' "
+                "and '/', for example robots/point-robot"
+            ) from None
+        if get_dataset_path(identity).exists():
+            raise DataError(
+                f"Minari already has {identity} ({get_dataset_path(identity)}). Choose another "
+                f"name, or remove it with `minari delete {identity}`."
+            )
+    with Meter(f"export {name}", len(ids), style=progress) as meter:
+        for done, (task, identity) in enumerate(ids.items(), start=1):
+            try:
+                _export_task(minari, dataset, dataset.task(task), identity)
+            except BaseException:
+                # A dataset that is not whole must not be found under its name.
+                if get_dataset_path(identity).exists():
+                    minari.delete_dataset(identity)
+                raise
+            meter.update(done, identity)
+    return list(ids.values())
+
+
+def _export_task(minari: Any, dataset: Dataset, data: TaskData, identity: str) -> None:
+    with warnings.catch_warnings():
+        # Minari recommends authors and links, which only the owner of the data knows.
+        warnings.simplefilter("ignore", UserWarning)
+        made = minari.create_dataset_from_buffers(
+            identity,
+            buffer=[],
+            env=_env_spec(dataset, data.task),
+            observation_space=Box(-np.inf, np.inf, (dataset.dims.observation,), np.float32),
+            action_space=Box(-1.0, 1.0, (dataset.dims.action,), np.float32),
+            algorithm_name=dataset.manifest["collector"].get("name", "unknown"),
+            description=f"Task {data.task} ({data.group}) of {dataset.family}, exported by ertrl.",
+        )
+    # First the metadata: it says how many episodes follow, so a half-written dataset is noticed.
+    made.storage.update_metadata({OURS: _about(dataset, data), **_scores(data)})
+    made.storage.update_episodes(_buffers(data))
+    made.storage.update_episode_metadata(
+        [{"checkpoint": int(checkpoint)} for checkpoint in data.checkpoints]
+    )
+
+
+def _env_spec(dataset: Dataset, task: int) -> Any:
+    """What `recover_environment` needs to make the task again."""
+    if not dataset.has_simulator:
+        return None
+    spec = copy.deepcopy(gymnasium.spec(env_id(dataset.family)))
+    spec.kwargs |= {"task": task, **dataset.family_options}
+    return spec
+
+
+def _about(dataset: Dataset, data: TaskData) -> dict[str, Any]:
+    entry = next(e for e in dataset.manifest["tasks"] if e["task"] == data.task)
+    told = [*SHARED, "collector", "provenance", *(u for u in UNITS if u in dataset.manifest)]
+    shared = {name: dataset.manifest[name] for name in told}
+    return {
+        "dataset": shared | {"content": dataset.fingerprint},
+        "task": {k: entry[k] for k in ("task", "group", "parameters", "reference", "episodes")},
+    }
+
+
+def _scores(data: TaskData) -> dict[str, Any]:
+    """The ends of the normalised scale in Minari's own words."""
+    words = {"expert": "ref_max_score", "random": "ref_min_score"}
+    return {words[kind]: value for kind, value in data.reference.items() if kind in words}
+
+
+def _buffers(data: TaskData) -> Iterator[Any]:
+    buffer = require("minari.data_collector", "minari").EpisodeBuffer
+    for episode, length in enumerate(data.lengths.tolist()):
+        ends = np.zeros((2, length), bool)
+        ends[:, -1] = data.terminated[episode], data.truncated[episode]
+        yield buffer(
+            observations=np.asarray(data.observations[episode, : length + 1]),
+            actions=np.asarray(data.actions[episode, :length]),
+            rewards=np.asarray(data.rewards[episode, :length]),
+            terminations=ends[0],
+            truncations=ends[1],
+            infos={},
+        )
+
+
+# --- import ---
+
+
+class SharedOurs(layout.Shared, kw_only=True):
     """What `export_minari` wrote of the dataset."""
 
     content: Text
-    action_low: list[Real] | UnsetType = UNSET
-    action_high: list[Real] | UnsetType = UNSET
 
 
 class Ours(Shape):
@@ -38,9 +152,6 @@ class Ours(Shape):
 
     dataset: SharedOurs
     task: layout.Task
-
-
-Limit = float | Sequence[float] | None
 
 
 class Source(NamedTuple):
@@ -86,27 +197,15 @@ def import_minari(
         action_dim=first.action_space.shape[0],
         **{name: shared[name] for name in (*SHARED, *UNITS) if name in shared},
     )
-    writer = DatasetWriter(out, about, {t: len(source.lengths) for t, (source, _) in tasks.items()})
-    try:
-        with Meter(f"import {about.family}", len(tasks), style=progress) as meter:
-            for done, (task, (source, _)) in enumerate(tasks.items(), start=1):
-                _fill(writer, task, source, about, span)
-                meter.update(done, source.identity)
-        records = {
-            task: record._replace(group=chosen.get(source.identity, record.group))
-            for task, (source, record) in tasks.items()
-        }
-        imported = {
-            "format": "minari",
-            "datasets": [source.identity for source, _ in tasks.values()],
-        }
-        if "provenance" in shared:
-            imported["provenance"] = shared["provenance"]
-        writer.seal(records, shared["collector"], imported)
-    except BaseException:
-        writer.abandon()
-        raise
-    return Dataset(out, verify=False)
+    found = {}
+    for task, (source, record) in tasks.items():
+        record = record._replace(group=chosen.get(source.identity, record.group))
+        episodes = _episodes(source, about.horizon, span)
+        found[task] = ImportedTask(source.identity, record, len(source.lengths), episodes)
+    imported = {"format": "minari", "datasets": [task.label for task in found.values()]}
+    if "provenance" in shared:
+        imported["provenance"] = shared["provenance"]
+    return write_imported(out, about, found, shared["collector"], imported, progress)
 
 
 def _expand(names: Sequence[str]) -> list[str]:
@@ -179,12 +278,13 @@ def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionR
             )
     bounds = np.stack([done.low, done.high]).astype(np.float64)
     if not np.isfinite(bounds).all():
-        if given[0] is None or given[1] is None:
+        lowest, highest = given
+        if lowest is None or highest is None:
             raise DataError(
                 f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
                 "[-1, 1]; give the lowest and the highest with --action-low and --action-high"
             )
-        own = np.stack([np.broadcast_to(np.asarray(limit, float), done.shape) for limit in given])
+        own = np.stack([limit_of_actions(limit, *done.shape) for limit in (lowest, highest)])
         bounds = np.where(np.isfinite(bounds), bounds, own)
     if not (bounds[0] < bounds[1]).all():
         raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")
@@ -218,7 +318,7 @@ def _adopt(sources: list[Source], label: str, bounds: ActionRange) -> tuple[dict
         "parameter_names": (),
         "horizon": max(max(source.lengths) for source in sources),
         "simulator": False,
-        "collector": {"name": "minari", "config": {}, "curve": []},
+        "collector": "minari",
         "action_low": bounds.low.tolist(),
         "action_high": bounds.high.tolist(),
     }
@@ -227,19 +327,16 @@ def _adopt(sources: list[Source], label: str, bounds: ActionRange) -> tuple[dict
     }
 
 
-def _fill(
-    writer: DatasetWriter, task: int, source: Source, about: Description, bounds: ActionRange
-) -> None:
-    """Copy one Minari dataset, an episode at a time."""
+def _episodes(source: Source, horizon: int, bounds: ActionRange) -> Iterator[Episode]:
     stored = source.minari.storage.get_episodes(range(len(source.lengths)))
     for number, (episode, length) in enumerate(zip(stored, source.lengths, strict=True)):
         where = f"{source.identity}, episode {number}"
         given = {k: np.asarray(episode[k]) for k in ("observations", "actions", "rewards")}
         rows = [len(values) for values in given.values()]
-        if rows != [length + 1, length, length] or not 1 <= length <= about.horizon:
+        if rows != [length + 1, length, length] or not 1 <= length <= horizon:
             raise DataError(
                 f"{where} has {rows[0]} observations, {rows[1]} actions and {rows[2]} rewards; "
-                f"expected {length + 1}, {length} and {length}, with 1 to {about.horizon} steps"
+                f"expected {length + 1}, {length} and {length}, with 1 to {horizon} steps"
             )
         if np.asarray(episode["terminations"])[:-1].any():
             raise DataError(f"{where} goes on after a terminal state; cut it there")
@@ -251,14 +348,14 @@ def _fill(
                 raise DataError(
                     f"{where}: {kind} are NaN, infinite or beyond 32 bits at step {step}"
                 )
-        one = blank_episodes(1, about.horizon, about.observation_dim, about.action_dim)
-        one.observation[0, : length + 1] = given["observations"]
-        one.action[0, :length] = _scaled(given["actions"], bounds, where)
-        one.reward[0, :length] = given["rewards"].reshape(length)
-        one.length[0] = length
-        one.terminated[0] = episode["terminations"][-1]
-        one.truncated[0] = episode["truncations"][-1]
-        writer.add(task, one, source.checkpoints[number])
+        yield Episode(
+            observations=given["observations"],
+            actions=_scaled(given["actions"], bounds, where),
+            rewards=given["rewards"].reshape(length),
+            terminated=episode["terminations"][-1],
+            truncated=episode["truncations"][-1],
+            checkpoint=source.checkpoints[number],
+        )
 
 
 def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:
