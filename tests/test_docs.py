@@ -9,6 +9,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -310,17 +311,21 @@ def mean_over_seeds(variant: dict, group: str, protocol: str) -> float:
     return float(np.mean([means[group] for means in runs]))
 
 
-def rows_of_cheetah_vel() -> dict[str, dict[tuple[str, str], str]]:
+def laptop_results(family: str) -> dict[str, Any]:
+    file = ROOT / "results" / "laptop" / family / "results.json"
+    return json.loads(file.read_text())["families"][family]
+
+
+def rows_of(family: str) -> dict[str, dict[tuple[str, str], str]]:
     """Label of a row -> (group, protocol) -> normalised return as printed."""
-    file = ROOT / "results" / "laptop" / "cheetah-vel" / "results.json"
-    facts = json.loads(file.read_text())["families"]["cheetah-vel"]
+    facts = laptop_results(family)
     assert all(len(variant["runs"]) == 3 for variant in facts["variants"])
     cells = list(product(GROUPS, PAPER_PROTOCOLS))
     rows = {
         variant["label"]: {cell: f"{mean_over_seeds(variant, *cell):.1f}" for cell in cells}
         for variant in facts["variants"]
     }
-    assert rows.keys() == {"Bayes-linear", *METHODS}
+    assert rows.keys() >= {"Bayes-linear", "ER-TRL", "FOCAL", "CSRO"}
     ends = {kind: np.array(facts["references"][kind]) for kind in ("zero", "random", "expert")}
     idle = 100 * (ends["zero"] - ends["random"]) / (ends["expert"] - ends["random"])
     places = {g: [facts["tasks"].index(t) for t in facts["groups"][g]] for g in GROUPS}
@@ -328,24 +333,45 @@ def rows_of_cheetah_vel() -> dict[str, dict[tuple[str, str], str]]:
     return rows
 
 
-def test_the_tables_of_cheetah_vel_are_those_of_the_results():
-    readme = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("family", ["ant-dir", "cheetah-vel"])
+def test_the_tables_of_many_methods_are_those_of_the_results(family):
     page = (ROOT / "docs" / "results.md").read_text()
     paper = paper_results()["normalised"]
-    rows = rows_of_cheetah_vel()
-    logged = [float(rows[label]["test-id", "offline"]) for label in ("Bayes-linear", *METHODS)]
-    assert f"all six methods reach {min(logged):.0f} to {max(logged):.0f} of 100" in readme
-    for label, row in rows.items():
-        new = [row[cell] for cell in product(("test-id", "test-ood"), PAPER_PROTOCOLS)]
-        assert f"| {label} | {' | '.join(new)} |" in readme
+    for label, row in rows_of(family).items():
         cells = []
         for (group, protocol), ours in row.items():
             theirs = {"train": "ID", "test-ood": "OOD"}.get(group)
             if theirs and label in METHODS:
-                printed = paper[theirs][protocol]["cheetah-vel"][METHODS[label]][0]
+                printed = paper[theirs][protocol][family][METHODS[label]][0]
                 ours += f" ({printed:.1f})"
             cells.append(ours)
         assert f"| {label} | {' | '.join(cells)} |" in page
+
+
+def test_the_table_of_the_readme_is_that_of_the_results():
+    readme = (ROOT / "README.md").read_text()
+    rows = rows_of("ant-dir")
+    for label, row in rows.items():
+        new = [row[cell] for cell in product(("test-id", "test-ood"), PAPER_PROTOCOLS)]
+        assert f"| {label} | {' | '.join(new)} |" in readme
+    contenders = [label for label in rows if label != "*zero action*"]
+    logged = [float(rows[label]["test-id", "offline"]) for label in contenders]
+    assert f"all methods reach {min(logged):.0f} to {max(logged):.0f} of 100" in readme
+    online = {label: float(rows[label]["test-id", "online"]) for label in contenders}
+    assert f"Bayes-linear, our own, {online.pop('Bayes-linear'):.0f}" in readme
+    told = f"the published methods reach {min(online.values()):.0f} to {max(online.values()):.0f}"
+    assert told in readme
+    variants = laptop_results("ant-dir")["variants"]
+    for label in ("ER-TRL", "Bayes-linear"):
+        (runs,) = (variant["runs"] for variant in variants if variant["label"] == label)
+        returns = [
+            np.mean([run["protocols"][p]["returns"]["mean"]["train"] for run in runs])
+            for p in PAPER_PROTOCOLS
+        ]
+        assert f"{label} {returns[0]:.0f}, {returns[1]:.0f} and {returns[2]:.0f}" in readme
+    paper = paper_results()["unnormalised"]["ID"]
+    printed = [f"{paper[p]['ant-dir']['er-trl'][0]:.0f}" for p in PAPER_PROTOCOLS]
+    assert f"the paper's ER-TRL {printed[0]}, {printed[1]} and {printed[2]}" in readme
 
 
 def test_findings_are_those_of_the_results():
@@ -419,10 +445,12 @@ def test_speeds_are_those_of_the_results():
         return json.loads((ROOT / "results" / "bench" / name).read_text())
 
     page = (ROOT / "docs" / "results.md").read_text()
-    kept = (ROOT / "results" / "laptop" / "cheetah-vel").glob("cheetah-vel-*.json")
-    minutes = [json.loads(file.read_text())["seconds"] / 60 for file in kept]
-    for text in (page, (ROOT / "README.md").read_text()):
-        assert f"{min(minutes):.1f} to {max(minutes):.1f} minutes" in text
+    readme = (ROOT / "README.md").read_text()
+    for family, texts in (("cheetah-vel", [page]), ("ant-dir", [page, readme])):
+        kept = (ROOT / "results" / "laptop" / family).glob(f"{family}-*.json")
+        minutes = [json.loads(file.read_text())["seconds"] / 60 for file in kept]
+        for text in texts:
+            assert f"{min(minutes):.1f} to {max(minutes):.1f} minutes" in text
     peak = {name: m["fraction_of_peak"] for name, m in stored("train.json")["methods"].items()}
     assert f"{peak.pop('er-trl'):.2f} of the machine" in page
     assert f"the other methods at {min(peak.values()):.2f} to {max(peak.values()):.2f}" in page
@@ -459,7 +487,7 @@ def test_what_a_collection_takes_is_what_was_measured():
     text = (ROOT / "docs" / "collection.md").read_text()
     table = (ROOT / "results" / "collect" / "summary.md").read_text()
     assert table in text
-    (kept,) = (ROOT / "results" / "laptop" / "cheetah-vel").glob("data-*.json")
+    (kept,) = (ROOT / "results" / "laptop" / "ant-dir").glob("data-*.json")
     data = store.read_json(kept)
     readme = (ROOT / "README.md").read_text()
     assert f"its data {data['seconds'] / 60:.1f} minutes" in readme
