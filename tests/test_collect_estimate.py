@@ -99,6 +99,7 @@ def test_side_by_side_the_shorter_part_is_free(monkeypatch):
     config = dataclasses.replace(TINY_COLLECT, side_by_side=True)
     for cores, seconds in ((1, 55), (2, 35)):
         monkeypatch.setattr(cost, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(cost, "threads", lambda: 1)
         assert cost.wall_clock(parts, config) == seconds
         assert cost.wall_clock(parts, TINY_COLLECT) == 55
 

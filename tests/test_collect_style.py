@@ -100,6 +100,7 @@ def test_the_bonus_is_that_of_the_task_that_rewards():
     outcome = draw.normal(size=(40, 2)).astype(np.float32)
     no = np.zeros(40, bool)
     replay.add(np.arange(40), outcome, action, Step(outcome, outcome, no, no))
+    replay.show()
     batch, rewarded_by = replay.relabelled(block=0)
     true = FAMILY.reward(batch.next_observation, batch.action, FAMILY.parameters[rewarded_by])
     directions = style_directions(FAMILY, STYLED)[rewarded_by]

@@ -20,7 +20,7 @@ from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description
 from ertrl.envs import Step, make_family
-from ertrl.errors import ConfigError, DataError, RunError
+from ertrl.errors import ConfigError, DataError, RunError, SimulationError
 from ertrl.profiles import collect_config
 
 
@@ -113,6 +113,8 @@ def test_policies_train_the_same_one_after_the_other_and_side_by_side():
             steps_per_block=2,
             checkpoints=1,
             tasks_at_once=size,
+            standardise=True,
+            side_by_side=True,
         )
         trainer = PolicyTrainer(make_family("point-robot"), config)
         for _, _ in zip(range(2), trainer.train(), strict=False):
@@ -147,6 +149,20 @@ def test_whether_simulation_or_learning_is_faster_does_not_matter(slow):
         states.append(jax.tree.leaves(trainer.state) + list(trainer.progress().values()))
     for a, b in zip(*states, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("broken", ["simulate", "update"])
+def test_what_goes_wrong_beside_the_other_is_told(broken, monkeypatch):
+    trainer = PolicyTrainer(make_family("point-robot"), SIDE_BY_SIDE)
+    blocks = trainer.train()
+    next(blocks)
+
+    def fails(*args):
+        raise SimulationError("it broke")
+
+    monkeypatch.setattr(trainer, broken, fails)
+    with pytest.raises(SimulationError, match="it broke"):
+        next(blocks)
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
@@ -229,11 +245,16 @@ def test_replay_relabels_rewards_and_leaves_diverged_rows_out():
     diverged = np.array([False, False, False, True])
     step = Step(outcome.astype(np.float32), outcome, np.zeros(4, bool), diverged)
     replay.add(task, outcome, np.zeros((4, 1)), step)
+    replay.show()
     own = replay.own(block=0, tasks=[0, 1])
     alone = replay.own(block=0, tasks=[1])
     np.testing.assert_array_equal(alone.observation[:, 0], own.observation[:, 1])
     assert set(own.reward[:, 0].ravel()) == {1.0, 2.0}
     assert set(own.reward[:, 1].ravel()) == {30.0}, "the diverged row is gone"
+    replay.add(
+        np.array([0]), np.full((1, 1), 7.0), np.zeros((1, 1)), Step(*(x[:1] for x in step[:4]))
+    )
+    assert set(replay.own(block=0, tasks=[0]).observation.ravel()) == {1.0, 2.0}, "7 is not shown"
     batch, rewarded_by = replay.relabelled(block=0)
     assert set(batch.reward[:, :4].ravel()) == {1.0, 2.0, 3.0, 10.0, 20.0, 30.0}
     assert set(batch.reward[:, 4:].ravel()) == {1.0, 2.0, 30.0}, "the other half keeps its task"
@@ -248,6 +269,7 @@ def test_a_reward_of_the_wrong_shape_is_explained():
     replay = replay_of(family, rows=1, updates=3)
     ones, no = np.ones((2, 1)), np.zeros(2, bool)
     replay.add(np.array([0, 1]), ones, ones, Step(ones, ones, no, no))
+    replay.show()
     message = r"two-tasks: .*must have the shape \(3, 8\), got \(3, 8, 1\); is a \[..., 0\] missing"
     with pytest.raises(ConfigError, match=message):
         replay.own(block=0, tasks=[0])
@@ -260,6 +282,7 @@ def test_dynamics_are_never_relabelled():
     outcome = np.array([[1.0], [3.0]])
     step = Step(outcome, outcome, np.zeros(2, bool), np.zeros(2, bool))
     replay.add(np.array([0, 1]), outcome, np.zeros((2, 1)), step)
+    replay.show()
     batch, _ = replay.relabelled(block=0)
     assert set(batch.reward.ravel()) == {1.0, 30.0}
 
@@ -275,6 +298,7 @@ def test_n_step_returns_end_where_the_simulation_does():
         step = Step(after[:, None], np.full((4, 1), 1.0 + t), ends, np.zeros(4, bool))
         replay.add(task, state[:, None], np.zeros((4, 1)), step)
         state = np.where([False, t == 1, False, t == 1], [0, 50, 0, 60], after)
+    replay.show()
     batch = replay.own(block=0, tasks=[0, 1])
     rows = zip(*(x[..., 0] if x.ndim > 3 else x for x in batch), strict=True)
     found = {
@@ -315,6 +339,7 @@ def test_n_step_returns_do_not_follow_another_tasks_policy_or_a_gap():
         step = Step((state + 1)[:, None], np.ones((2, 1)), np.zeros(2, bool), diverged)
         replay.add(task, state[:, None], np.zeros((2, 1)), step)
         state = state + 1
+    replay.show()
     batch, by = replay.relabelled(block=0)
     found = set(zip(batch.observation.ravel(), by.ravel(), batch.reward.ravel(), strict=True))
     assert found == {

@@ -9,7 +9,7 @@ import numpy as np
 from ertrl import rng
 from ertrl.bench.updates import peak_program, product_flops, timed
 from ertrl.collection.config import BehaviourConfig, ScriptedConfig
-from ertrl.collection.cost import miniature, recording_seconds, wall_clock
+from ertrl.collection.cost import MEASURED_STEPS, miniature, recording_seconds, wall_clock
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import ConfigError
 from ertrl.profiles import collect_config, family_options
@@ -58,7 +58,10 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
     taken: dict[str, list[float]] = {name: [] for name in calls}
     jax.block_until_ready(program(state, *batches, key, 0))
     # In turns, so that all meet the same neighbours on a shared machine.
-    while not taken["peak"] or sum(map(sum, taken.values())) < seconds:
+    rounds = MEASURED_STEPS - trainer.config.steps_per_block  # more the replay has no room for
+    while len(taken["peak"]) < rounds and (
+        not taken["peak"] or sum(map(sum, taken.values())) < seconds
+    ):
         for name, call in calls.items():
             taken[name].append(timed(call))
     each = {name: float(np.median(times)) for name, times in taken.items()}
@@ -78,7 +81,9 @@ def _measure(family: Family, config: BehaviourConfig, seconds: float) -> dict[st
             "update": 1e3 * each["update"] / updates,
         },
         "seconds_of_a_collection": whole,
-        "seconds": wall_clock(whole, config),
+        "seconds": wall_clock(
+            whole | {"update": whole["update"] + whole["sample"], "sample": 0.0}, config
+        ),
         "env_steps_per_second": len(trainer.replay.count)
         * config.simulations_per_task
         / each["simulate"],

@@ -22,7 +22,7 @@ from ertrl.data import layout
 from ertrl.envs import Family
 from ertrl.errors import DataError
 from ertrl.memory import memory_of_machine, require_memory
-from ertrl.provenance import available_cores
+from ertrl.provenance import available_cores, threads
 from ertrl.text import readable_bytes, readable_duration
 
 MARGIN = 64 * 2**20
@@ -193,8 +193,11 @@ def _learning(
 
 
 def wall_clock(parts: dict[str, float], config: BehaviourConfig) -> float:
-    """How long all parts take; side by side, the shorter of simulation and updates is free."""
-    free = getattr(config, "side_by_side", False) and available_cores() > 1
+    """How long all parts take; side by side, the shorter of simulation and updates is free.
+
+    It needs a core that the updates do not use.
+    """
+    free = getattr(config, "side_by_side", False) and available_cores() > threads()
     return sum(parts.values()) - (min(parts["simulate"], parts["update"]) if free else 0.0)
 
 
@@ -255,6 +258,8 @@ def describe_estimate(value: dict[str, Any]) -> str:
             f"{measured['recorded_env_steps_per_second']:,.0f} while recording",
             f"{1000 * measured['seconds_per_update_of_a_policy']:.3g} ms per update of a policy",
         ]
+    beside = value["seconds"] < sum(value["seconds_by_part"].values())
+    parts += "; simulate and update side by side" if beside else ""
     lines = [
         f"{value['family']}: about {readable_duration(value['seconds'])} ({parts})",
         f"memory: about {readable_bytes(value['memory_bytes'])} of this machine's "

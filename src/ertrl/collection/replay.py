@@ -48,7 +48,7 @@ class Replay:
     def __init__(self, family: Family, config: CollectConfig, folder: Path | None = None):
         self._family, self._config, self._folder = family, config, folder
         self._bonus = style_bonus(family, config)
-        self._count = self._shown = np.zeros(family.n_tasks, int)
+        self._count, self._shown = np.zeros((2, family.n_tasks), int)
         self._capacity = config.simulations_per_task * (config.random_steps + config.steps)
         self._batches = (config.steps_per_block * config.updates_per_step, config.batch_size)
         self._arrays: dict[str, np.ndarray] = {}
@@ -111,7 +111,7 @@ class Replay:
         np.add.at(self._count, task, 1)
 
     def show(self) -> None:
-        """From now on draw from what is there now; what is added later waits for the next call."""
+        """Draw from what is there now until the next call; what is added later waits for it."""
         self._shown = self._count.copy()
 
     def own(self, block: int, tasks: Sequence[int]) -> Transitions:

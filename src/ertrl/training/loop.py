@@ -193,8 +193,8 @@ def _train(
         upcoming = beside.submit(gather, step)
         while step < until:
             batches = upcoming.result()
-            # The next chunk is gathered while this one is computed.
-            upcoming = beside.submit(gather, step + size)
+            if step + size < until:  # gathered while this chunk is computed
+                upcoming = beside.submit(gather, step + size)
             state, pending = chunk(state, batches, key)
             metrics = unstack({name: np.asarray(values) for name, values in pending.items()})
             for trainee, *made in zip(
