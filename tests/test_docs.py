@@ -598,6 +598,24 @@ def test_returns_on_all_families_are_those_of_the_results():
         assert f"| {' | '.join(cells)} |" in page
 
 
+def test_returns_on_ant_goal_are_those_of_the_results():
+    page = (ROOT / "docs" / "results.md").read_text()
+    before = json.loads((ROOT / "results" / "benefit" / "results.json").read_text())
+    paper = paper_results()["unnormalised"]["ID"]
+
+    def returns(facts: dict[str, Any], method: str) -> str:
+        (runs,) = (v["runs"] for v in facts["variants"] if v["method"] == method)
+        found = [[r["protocols"][p]["returns"]["mean"]["train"] for r in runs] for p in kinds]
+        return " / ".join(f"{np.mean(values):.0f}" for values in found)
+
+    kinds, families = PAPER_PROTOCOLS, (laptop_results("ant-goal"), before["families"]["ant-goal"])
+    for label in ("ER-TRL", "FOCAL"):
+        method = METHODS[label]
+        ours = [returns(facts, method) for facts in families]
+        theirs = " / ".join(f"{paper[p]['ant-goal'][method][0]:.0f}" for p in kinds)
+        assert f"| {label} | {ours[0]} | {ours[1]} | {theirs} |" in page
+
+
 def test_the_correlation_over_families_is_that_of_the_results():
     text = (ROOT / "results" / "benefit" / "README.md").read_text()
     table = (ROOT / "results" / "benefit" / "benefit.md").read_text()
