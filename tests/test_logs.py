@@ -166,12 +166,15 @@ def changed(name, where, value):
 
 
 BAD = {
-    "nan": (changed("reward", 4, np.nan), r"column 'reward' is NaN, .*: row 5$"),
+    "nan": (changed("reward", 4, np.nan), r"column 'reward' is empty, NaN, .*: row 5$"),
     "text": (changed("reward", 7, "n/a"), r"column 'reward' holds no number \('n/a'\): row 8$"),
-    "infinite": (changed("observation", [0, 1], 1e300), r"'observation' is NaN, .*: rows 1, 2$"),
-    "gap": (changed("step", 3, 9), r"a step that does not follow the one before it: row 4$"),
+    "infinite": (
+        changed("observation", [0, 1], 1e300),
+        r"'observation' is empty, NaN, .*: rows 1, 2$",
+    ),
+    "gap": (changed("step", 3, 9), r"step must count up by 1 .* order of rows: row 4$"),
     "twice": (changed("step", 3, 2), r"the same task, episode and step as another row: row 4$"),
-    "no task": (changed("task", 4, ""), r"column 'task' is empty: row 5\n"),
+    "no task": (changed("task", 4, ""), r"values\):\n  - column 'task' is empty: row 5$"),
     "goes on": (changed("terminated", 5, True), r"goes on after a terminal state: row 6$"),
 }
 

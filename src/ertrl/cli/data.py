@@ -57,7 +57,7 @@ def _print(summary: dict[str, Any]) -> None:
     for table in tables(summary):
         shown = Table(box=box.SIMPLE_HEAD if on_terminal else None)
         for i, name in enumerate(table.head):
-            is_word = i == 0 or name == "group"
+            is_word = i == 0 or name in ("name", "group")
             shown.add_column(name, justify="left" if is_word else "right", no_wrap=True)
         for row in table.rows:
             shown.add_row(*row)

@@ -103,7 +103,10 @@ def _start(method: str, argv: Sequence[str]) -> None:
     get_method(method)  # a wrong name is the first thing to hear of
     data = peek(argv, "--data", "")
     if not data and not {"-h", "--help"} & set(argv):
-        raise ConfigError("train needs --data DIR, a dataset made by `ertrl collect FAMILY`")
+        raise ConfigError(
+            "train needs --data DIR, a dataset made by `ertrl collect FAMILY`, or of your logs by "
+            "`ertrl data import`"
+        )
     dataset = Dataset(data) if data else None
     family = dataset.family if dataset else peek(argv, "--family", "point-robot")
     if peek(argv, "--family", family) != family:

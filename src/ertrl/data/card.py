@@ -56,6 +56,8 @@ def text(summary: dict[str, Any]) -> str:
     title = f"{name}: behaviour data of {number} tasks"
     policies = max(len(group["checkpoints"]) for group in summary["groups"].values())
     who = f" collected by {policies} checkpoints of each task's behaviour policy,"
+    if not summary["curve"]:
+        who = f" logged by {policies} policies,"
     parts = [
         _front_matter(summary, title),
         f"# {title}",
@@ -70,7 +72,8 @@ def text(summary: dict[str, Any]) -> str:
     for table in tables(summary):
         parts += [f"## {table.title}", *([table.note] if table.note else [])]
         parts.append(markdown_table(table.head, table.rows, "l" + "r" * (len(table.head) - 1)))
-    parts += ["## Use", USE]
+    first = summary["tasks"][0]
+    parts += ["## Use", USE.replace("(0)", f"({json.dumps(first.get('name', first['task']))})")]
     if summary["collector"].get("config"):
         settings = json.dumps(summary["collector"]["config"], indent=1)
         parts += ["## Collector settings", f"```json\n{settings}\n```"]

@@ -10,7 +10,7 @@ from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
 from ertrl.envs import Family, family_names, make_family
-from ertrl.errors import CorruptFileError, DataError
+from ertrl.errors import CorruptFileError, DataError, unknown
 from ertrl.text import Described, readable_groups
 from ertrl.types import Context, Dims, Transitions
 
@@ -18,9 +18,13 @@ from ertrl.types import Context, Dims, Transitions
 class TaskData(Described):
     """The logged episodes of one task."""
 
-    def __init__(self, folder: Path, entry: dict[str, Any], horizon: int, dims: Dims):
+    def __init__(
+        self, folder: Path, entry: dict[str, Any], horizon: int, dims: Dims, name: str = ""
+    ):
         """Map the arrays and check that they are what the manifest says."""
         self.task: int = entry["task"]
+        self.name = name
+        """What the logs call it; empty for tasks that have only numbers."""
         self.group: str = entry["group"]
         self.parameters = np.asarray(entry["parameters"])
         self.reference: dict[str, float] = entry["reference"]
@@ -43,6 +47,7 @@ class TaskData(Described):
     def _facts(self) -> dict[str, Any]:
         return {
             "task": self.task,
+            **({"name": self.name} if self.name else {}),
             "group": self.group,
             "parameters": self.parameters.round(4).tolist(),
             "episodes": self.episodes,
@@ -62,7 +67,14 @@ class TaskData(Described):
 
     def transitions(self, which: np.ndarray, *, timeouts_terminate: bool = False) -> Transitions:
         """Transitions by their number (0 <= which < len(steps)); any shape."""
-        return self._rows(self.steps[which], timeouts_terminate)
+        try:
+            rows = self.steps[which]
+        except IndexError:
+            raise DataError(
+                f"this task has {len(self.steps):,} transitions, numbered from 0; asked for "
+                f"{np.min(which)} to {np.max(which)}"
+            ) from None
+        return self._rows(rows, timeouts_terminate)
 
     def windows(self, which: np.ndarray, length: int) -> Context:
         """Transitions by their number and those that followed; masked behind an episode's end."""
@@ -97,7 +109,7 @@ class Dataset(Described):
         if not (self.path / layout.MANIFEST).exists():
             raise DataError(
                 f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
-                "Make one with `ertrl collect FAMILY`."
+                "Make one with `ertrl collect FAMILY`, or of your logs with `ertrl data import`."
             )
         self.manifest = store.read_json(self.path / layout.MANIFEST, layout.Manifest)
         self.family: str = self.manifest["family"]
@@ -111,9 +123,10 @@ class Dataset(Described):
         )
         if verify:
             self._check_files()
+        names = self._task_names()
         self.tasks = {
-            entry["task"]: TaskData(self.path, entry, self.horizon, self.dims)
-            for entry in self.manifest["tasks"]
+            entry["task"]: TaskData(self.path, entry, self.horizon, self.dims, name)
+            for entry, name in zip(self.manifest["tasks"], names, strict=True)
         }
         if verify:
             self._check_numbers()
@@ -129,6 +142,14 @@ class Dataset(Described):
             "transitions": f"{sum(int(task.lengths.sum()) for task in self.tasks.values()):,}",
             "simulator": self.has_simulator,
         }
+
+    def _task_names(self) -> list[str]:
+        """What logs call their tasks, in the manifest's order; each Minari dataset is a task."""
+        imported, count = self.manifest.get("imported", {}), len(self.manifest["tasks"])
+        names = imported.get("tasks", [])
+        if imported.get("format") == "minari" and not self.has_simulator:
+            names = imported["datasets"]
+        return names if len(names) == count else [""] * count
 
     @classmethod
     def of(cls, data: "str | Path | Dataset") -> "Dataset":
@@ -196,7 +217,16 @@ class Dataset(Described):
                 )
         return family
 
-    def task(self, task: int) -> TaskData:
+    def task(self, task: int | str) -> TaskData:
+        """By number, or by the name that logs gave it."""
+        if isinstance(task, str):
+            named = {data.name: data for data in self.tasks.values() if data.name}
+            if task in named:
+                return named[task]
+            told = unknown("task", task, named)
+            if not named:
+                told = f"its tasks have no names, only the numbers {sorted(self.tasks)}"
+            raise DataError(f"{self.path}: {told}")
         if task not in self.tasks:
             raise DataError(f"{self.path} has no task {task}; it has {sorted(self.tasks)}")
         return self.tasks[task]

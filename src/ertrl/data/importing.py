@@ -56,3 +56,8 @@ def limit_of_actions(given: float | Sequence[float], size: int) -> np.ndarray:
     if np.size(given) not in (1, size):
         raise ConfigError(f"{np.size(given)} action limits for {size} numbers of an action")
     return np.broadcast_to(np.asarray(given, np.float64), (size,))
+
+
+def names_of(given: str | Sequence[str]) -> list[str]:
+    """One name, or several."""
+    return [given] if isinstance(given, str) else list(given)

@@ -21,6 +21,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     tasks: list[dict[str, Any]] = [
         {
             "task": data.task,
+            **({"name": data.name} if data.name else {}),
             "group": data.group,
             "parameters": dict(
                 zip(manifest["parameter_names"], data.parameters.tolist(), strict=True)
@@ -147,6 +148,12 @@ def _flat(name: str, value: Any) -> dict[str, str]:
     return {name: ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)}
 
 
+ENDS = (
+    " Expert is the final behaviour policy without noise, random acts uniformly, zero does not act:"
+    " they end the scale of normalised returns."
+)
+
+
 class Table(NamedTuple):
     title: str
     note: str
@@ -155,61 +162,74 @@ class Table(NamedTuple):
 
 
 def tables(summary: dict[str, Any]) -> list[Table]:
-    """Returns per group, per checkpoint and per task."""
-    groups = summary["groups"]
-    when = "noise" if any("noise" in point for point in summary["curve"]) else "updates"
-    count = ("episodes", "transitions", "data", *layout.SCALE)
+    """Returns per group, per checkpoint and per task; no column is empty."""
+    groups, tasks = summary["groups"], summary["tasks"]
+    scale = [kind for kind in layout.SCALE if any(kind in task["reference"] for task in tasks)]
+    count = ("episodes", "transitions", "data", *scale)
+    named = any("name" in task for task in tasks)
     return [
         Table(
             "Returns",
-            "Mean over tasks of the undiscounted return of an episode. Expert is the final "
-            "behaviour policy without noise, random acts uniformly, zero does not act: they end "
-            "the scale of normalised returns.",
+            "Mean over tasks of the undiscounted return of an episode." + (ENDS if scale else ""),
             ("group", "tasks", *count),
-            [(name, str(len(group["tasks"])), *_numbers(group)) for name, group in groups.items()],
+            [
+                (name, str(len(group["tasks"])), *_numbers(group, scale))
+                for name, group in groups.items()
+            ],
         ),
-        Table(
-            "Returns by checkpoint",
-            "Mean over tasks (lowest to highest task).",
-            ("checkpoint", when, "seconds", *groups),
-            _checkpoint_rows([group["checkpoints"] for group in groups.values()], when),
-        ),
+        *_by_checkpoint(summary),
         Table(
             "Tasks",
             "",
-            ("task", "group", *summary["parameter_names"], *count),
+            ("task", *(["name"] if named else []), "group", *summary["parameter_names"], *count),
             [
                 (
                     str(task["task"]),
+                    *([task.get("name", "")] if named else []),
                     task["group"],
                     *(f"{round(value, 9):.4g}" for value in task["parameters"].values()),
-                    *_numbers(task),
+                    *_numbers(task, scale),
                 )
-                for task in summary["tasks"]
+                for task in tasks
             ],
         ),
     ]
 
 
-def _numbers(entry: dict[str, Any]) -> list[str]:
+def _by_checkpoint(summary: dict[str, Any]) -> list[Table]:
+    """Logs know nothing of their policies but which is which, and one alone says nothing new."""
+    groups, curve = summary["groups"], summary["curve"]
+    points = [group["checkpoints"] for group in groups.values()]
+    if not curve and len({point["checkpoint"] for found in points for point in found}) < 2:
+        return []
+    when = "noise" if any("noise" in point for point in curve) else "updates"
+    ages = (when, "seconds") if curve else ()
+    who = "checkpoint" if curve else "policy"
+    note = "Mean over tasks (lowest to highest task)."
+    return [Table(f"Returns by {who}", note, (who, *ages, *groups), _checkpoint_rows(points, ages))]
+
+
+def _numbers(entry: dict[str, Any], scale: Sequence[str]) -> list[str]:
     """Sizes and returns of a task or group; an unknown reference is empty."""
     known = entry["reference"]
     return [
         f"{entry['episodes']:,}",
         f"{entry['transitions']:,}",
         f"{entry['mean_return']:.1f}",
-        *(f"{known[kind]:.1f}" if kind in known else "" for kind in layout.SCALE),
+        *(f"{known[kind]:.1f}" if kind in known else "" for kind in scale),
     ]
 
 
-def _checkpoint_rows(groups: list[list[dict[str, Any]]], when: str) -> list[Sequence[str]]:
-    """Not every group need have every checkpoint. `when` is what its number stands for."""
+def _checkpoint_rows(
+    groups: list[list[dict[str, Any]]], ages: Sequence[str]
+) -> list[Sequence[str]]:
+    """Not every group need have every checkpoint. `ages` are what its number stands for."""
+    forms = dict.fromkeys(ages, ",.0f") | ({"noise": ".2f"} if "noise" in ages else {})
     by_number = [{point["checkpoint"]: point for point in points} for points in groups]
     rows: list[Sequence[str]] = []
     for number in sorted(set().union(*by_number)):
         found = [points.get(number) for points in by_number]
         own = next(point for point in found if point)
-        forms = {when: ".2f" if when == "noise" else ",.0f", "seconds": ",.0f"}
         age = ["" if own[k] is None else format(own[k], form) for k, form in forms.items()]
         returns = "{mean_return:.1f} ({lowest_task:.1f} to {highest_task:.1f})"
         rows.append((str(number), *age, *(returns.format(**p) if p else "" for p in found)))

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.importing import ImportedTask, Limit, write_imported
+from ertrl.data.importing import ImportedTask, Limit, names_of, write_imported
 from ertrl.data.log_rows import LogRows
 from ertrl.data.minari import import_minari
 from ertrl.data.releases import find_release, import_release
-from ertrl.data.tables import as_columns, read_columns
-from ertrl.data.writer import Description, TaskRecord
+from ertrl.data.tables import as_table, is_table, read_table
+from ertrl.data.writer import Description, TaskRecord, place_of
 from ertrl.envs.tasks import HELD_OUT, split_tasks
 from ertrl.errors import ConfigError
 from ertrl.progress import ProgressStyle
@@ -25,13 +25,13 @@ MINARI = "minari:"
 
 
 def import_logs(
-    source: str | Path | Sequence[str] | Mapping[str, Any] | np.ndarray,
+    source: str | Path | Sequence[str] | Mapping[str, Any] | np.ndarray | Any,
     out: str | Path,
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
-    parameters: Sequence[str] = (),
-    held_out: float | Sequence[str] | None = None,
-    ood: Sequence[str] = (),
+    parameters: str | Sequence[str] = (),
+    held_out: float | str | Sequence[str] | None = None,
+    ood: str | Sequence[str] = (),
     action_low: Limit = None,
     action_high: Limit = None,
     longest: int = LONGEST,
@@ -40,9 +40,10 @@ def import_logs(
 ) -> Dataset:
     """Make a dataset of logs: a row is one step of one task.
 
-    `source` is a CSV, Parquet or NPZ file, a folder with one such file per task, arrays by name, or
-    "minari:ID" (several in a list), where every Minari dataset is a task and knows its columns. The
-    folder of UNICORN's or SPC's released data is recognised and knows them, too.
+    `source` is a CSV, Parquet or NPZ file, a folder with one such file per task, arrays by name, a
+    data frame or Arrow table, or "minari:ID" (several in a list), where every Minari dataset is a
+    task and knows its columns. The folder of UNICORN's or SPC's released data is recognised and
+    knows them, too.
 
     Columns are `task`, `observation`, `action`, `reward` and, as far as they are known, `episode`,
     `step`, `next_observation`, `terminated`, `truncated` and `policy` (who acted). Vectors are
@@ -53,11 +54,12 @@ def import_logs(
     of the data unless `action_low` and `action_high` give it; episodes are cut into pieces of at
     most `longest` steps.
     """
-    out = Path(out)
-    if isinstance(source, (Mapping, np.ndarray)):
-        origin, kind, table = "the arrays", "arrays", as_columns(source)
+    out, parameters, ood = place_of(out), names_of(parameters), names_of(ood)
+    held_out = names_of(held_out) if isinstance(held_out, str) else held_out
+    if is_table(source):
+        origin, kind, table = "the arrays", "arrays", as_table(source)
     else:
-        names = [str(source)] if isinstance(source, (str, Path)) else list(source)
+        names = _paths(source)
         if minari := [n.removeprefix(MINARI) for n in names if n.startswith(MINARI)]:
             if len(minari) < len(names) or columns or parameters:
                 raise ConfigError("minari:ID stands alone: such datasets know their own columns")
@@ -71,8 +73,9 @@ def import_logs(
             options = {"held_out": held_out, "ood": ood, "name": name, "progress": progress}
             bounds = action_low, action_high
             return import_release(*release, out, bounds=bounds, longest=longest, **options)
-        origin, kind = names[0], Path(names[0]).suffix[1:] or "folder"
-        table = read_columns(Path(origin))
+        origin = names[0]
+        table = read_table(Path(origin))
+        kind = "folder" if table.files else Path(origin).suffix[1:].lower()
     logs = LogRows(origin, table, columns or {}, parameters)
     bounds = logs.action_range(action_low, action_high)
     pieces = logs.pieces(longest)
@@ -97,3 +100,19 @@ def import_logs(
         tasks[task] = ImportedTask(label, record, len(found), episodes)
     told = {"datasets": [Path(origin).name], "tasks": logs.tasks, "notes": logs.notes}
     return write_imported(out, about, tasks, "logs", {"format": kind, **told}, progress)
+
+
+def _paths(source: Any) -> list[str]:
+    """What was named; anything else is not understood."""
+    names = [source] if isinstance(source, (str, Path)) else source
+    if isinstance(names, (list, tuple)):
+        odd = [name for name in names if not isinstance(name, (str, Path))]
+        if not odd:
+            return [str(name) for name in names]
+        found = f"a {type(source).__name__} of {type(odd[0]).__name__}"
+    else:
+        found = type(source).__name__
+    raise ConfigError(
+        f"logs are a file, a folder, a mapping of columns ({{'task': [...], 'reward': [...]}}), a "
+        f"data frame, an Arrow table or a structured array; got {found}"
+    )

@@ -16,7 +16,7 @@ from ertrl.data import layout
 from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset
 from ertrl.envs.family import Family
-from ertrl.errors import DataError
+from ertrl.errors import ConfigError, DataError
 from ertrl.provenance import provenance
 from ertrl.types import Episodes
 
@@ -95,7 +95,7 @@ class DatasetWriter:
                 f"{path}: its savepoint tells of {len(filled)} tasks, this collection has "
                 f"{len(episodes)}. To start anew, remove .{path.name}.collecting beside it."
             )
-        self._path, self._about = path, about
+        self._path, self._about = make_room(path), about
         self._work = path.with_name(f".{path.name}.partial")
         self._place = ExitStack()
         self._place.enter_context(store.claim(path))
@@ -234,6 +234,24 @@ class DatasetWriter:
                 f"`ertrl data card {self._path}` tries again",
                 stacklevel=2,
             )
+
+
+def place_of(out: str | Path) -> Path:
+    """Where a dataset is to be: a folder with a name, beside which it is prepared."""
+    path = Path(out)
+    if path.name in ("", ".."):
+        raise ConfigError(
+            f"'{path}' cannot become a dataset: name a folder of its own, for example data/NAME"
+        )
+    return path
+
+
+def make_room(path: Path) -> Path:
+    """An empty folder gives its place to the dataset that is about to be made."""
+    path = place_of(path)
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+    return path
 
 
 def _finish(array: np.memmap, file: Path, episodes: int) -> str:
