@@ -197,7 +197,7 @@ def test_an_environment_that_fails_in_its_process_says_why():
         return Cart(task["drift"])
 
     family = carts(make=make, processes=2)
-    with pytest.raises(SimulationError, match="OSError: no such cart"):
+    with pytest.raises(PluginError, match=r"task 4 .*make\(\) failed .*OSError: no such cart"):
         family.simulate(family.parameters)
 
 

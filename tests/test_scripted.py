@@ -17,7 +17,7 @@ from ertrl.data.info import describe
 from ertrl.data.info import tables as tables_of
 from ertrl.envs import rollout
 from ertrl.envs.rollout import success_rates
-from ertrl.errors import ConfigError, SimulationError
+from ertrl.errors import ConfigError, PluginError, SimulationError
 from ertrl.plugins import _registered
 from ertrl.reporting.measure.scores import success_rows
 from ertrl.reporting.read.runs import read_runs
@@ -105,6 +105,28 @@ def test_a_stopped_recording_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
     assert ertrl.collect(lines(), **again).fingerprint == data.fingerprint, "and is opened again"
 
 
+def test_a_recording_goes_on_after_a_repair_of_its_expert(data, tmp_path, monkeypatch):
+    recorded, broken = module._Collection._record, []
+
+    def failing(observation, task):
+        return expert(observation, task if not broken else {})
+
+    def record(self, checkpoint):
+        recorded(self, checkpoint)
+        self.save()
+        broken.append(checkpoint)
+
+    again = {"out": tmp_path / "again", "config": SMALL, "progress": "none"}
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Collection, "_record", record)
+        told = r"task 0 .*expert\(\) failed in test_scripted.py, line \d+: KeyError: 'goal'"
+        with pytest.raises(PluginError, match=told):
+            ertrl.collect(lines(expert=failing), **again)
+    begun = ertrl.collect(lines(), **again)
+    assert broken == [0]
+    assert begun.fingerprint == data.fingerprint
+
+
 def test_success_is_a_second_measure(data, tmp_path, capsys):
     words = ["--data", str(data.path), "--out", str(tmp_path / "runs"), *TINY_TRAIN]
     assert main(["train", "focal", *words]) == 0
@@ -145,10 +167,12 @@ def test_gymnasium_is_told_of_success():
     assert env.step(np.zeros(1))[-1]["success"] == 0.0
 
 
-@pytest.mark.parametrize("wrong", [lambda o, t: [1.0, 2.0], lambda o, t: [np.nan]])
+@pytest.mark.parametrize("wrong", [[1.0, 2.0], [np.nan], None, ["left"]])
 def test_an_expert_that_gives_something_else_is_refused(wrong, tmp_path):
     with pytest.raises(SimulationError, match="must give 1 finite numbers, got"):
-        ertrl.collect(lines(expert=wrong), tmp_path / "data", config=SMALL, progress="none")
+        ertrl.collect(
+            lines(expert=lambda o, t: wrong), tmp_path / "data", config=SMALL, progress="none"
+        )
 
 
 def test_settings_are_those_of_a_recording(tmp_path, capsys):

@@ -10,6 +10,7 @@ import importlib.machinery
 import os
 import pkgutil
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -17,7 +18,7 @@ from importlib.metadata import entry_points
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from ertrl.errors import ConfigError, MissingExtra, PluginError, unknown
+from ertrl.errors import ConfigError, ErtrlError, MissingExtra, PluginError, unknown
 
 P = TypeVar("P")
 ATTRIBUTES = ("METHOD", "LEARNER", "FAMILIES")
@@ -27,6 +28,9 @@ OWN = "ERTRL_PLUGINS"
 that this one starts see it, too."""
 FILE_PREFIX = "ertrl_plugin_"
 """Before the module name of such a file."""
+_HOMES = (sysconfig.get_path(of) for of in ("stdlib", "platstdlib", "purelib", "platlib"))
+LIBRARIES = ("<frozen", *(home + os.sep for home in (os.path.dirname(__file__), *_HOMES)))
+"""How the names of files begin that are no user's."""
 
 _registered: dict[str, dict[str, Any]] = {}
 """Package -> name -> a part that a script gave us."""
@@ -150,10 +154,43 @@ def _load(home: str, load: Callable[[], ModuleType]) -> ModuleType:
         return load()
     except Exception as error:
         # A syntax error says its line itself.
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == home]
-        where = f"{home}, line {lines[-1]}," if lines else home
+        lines = [line for file, line in _frames(error) if file == home]
+        where = f"{home}, line {lines[-1]}" if lines else home
+        if isinstance(error, ErtrlError):  # it says what to do
+            kind = ConfigError if isinstance(error, ConfigError) else PluginError
+            raise kind(f"{where}: {error}") from error
         told = f"{type(error).__name__}: {error}".rstrip(".")
+        where += "," if lines else ""
         raise PluginError(f"{where} cannot be loaded: {told}. Repair or remove it.") from error
+
+
+def _frames(error: BaseException) -> list[tuple[str, int]]:
+    """File and line of every call that an error went through, the innermost last."""
+    return [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
+
+
+def raised_at(error: BaseException, called: Any = None) -> str:
+    """'my_tasks.py, line 31': the innermost place of an error in a user's code, '' if in none.
+
+    That is the file of the function that was called, and all that is neither ours nor a library.
+    """
+    own = _code(called)
+    theirs = [at for at in _frames(error) if at[0] == own[0] or not at[0].startswith(LIBRARIES)]
+    return _at(theirs[-1]) if theirs else ""
+
+
+def written_at(function: Any) -> str:
+    """File and line of a function, '' if it has none."""
+    return _at(_code(function)) if _code(function)[0] else ""
+
+
+def _code(function: Any) -> tuple[str, int]:
+    code = getattr(function, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code else ("", 0)
+
+
+def _at(place: tuple[str, int]) -> str:
+    return f"{os.path.basename(place[0])}, line {place[1]}"
 
 
 def choose(kind: str, name: str, known: Mapping[str, P], package: str, attribute: str) -> P:

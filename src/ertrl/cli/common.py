@@ -46,8 +46,15 @@ def own_part(word: str) -> str:
     if not names_file(word):
         return word
     found = use(word)
-    if len(found) != 1 or not hasattr(found[0], "name"):
+    if found == [None]:
+        file, _, function = word.rpartition(":")
+        raise ConfigError(
+            f"{file}: {function}() returned None; return what ertrl.register_family gives"
+        )
+    if len(found) != 1:
         raise ConfigError(f"{word} gives {len(found)} parts; name one, as FILE.py:NAME")
+    if not hasattr(found[0], "name"):
+        raise ConfigError(f"{word} gives {found[0]!r}, which is no method, learner or family")
     return found[0].name
 
 

@@ -4,6 +4,7 @@
 ours. A check is a function whose docstring says what holds; it raises AssertionError where not.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ from ertrl.contracts.of_families import FAMILY_CHECKS
 from ertrl.contracts.of_learners import LEARNER_CHECKS
 from ertrl.contracts.of_methods import METHOD_CHECKS
 from ertrl.envs import Family, family_names, make_family
-from ertrl.errors import ConfigError, unknown
+from ertrl.errors import ConfigError, ErtrlError, unknown
 from ertrl.learners import Learner, learners
 from ertrl.methods import Method, methods
+from ertrl.plugins import raised_at
 
 Check = Callable[[Any], None]
 
@@ -45,14 +47,30 @@ CHECKS: dict[str, Sequence[Check]] = {
 
 
 def check_part(kind: str, part: Any) -> Iterator[Finding]:
-    """Run every check of the kind; an error of the part itself is a broken promise, too."""
+    """Run every check of the kind; an error of the part itself is a broken promise, too.
+
+    One that several checks run into, in whichever task, is told once.
+    """
+    known: set[str] = set()
     for check in CHECKS[kind]:
         promise = (check.__doc__ or "").strip().splitlines()[0].rstrip(".")
         try:
             check(part)
+        except AssertionError as error:
+            yield Finding(promise, _told(error))
         except Exception as error:
-            told = " ".join(str(error).split()) or type(error).__name__
-            kind_of = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            yield Finding(promise, kind_of + told[:500])
+            told = _told(error)
+            gist = re.sub(r", task.*?\}|(?<!line )\b\d+", "", told)
+            yield Finding(promise, "the same failure as above" if gist in known else told)
+            known.add(gist)
         else:
             yield Finding(promise, None)
+
+
+def _told(error: Exception) -> str:
+    """In one line; what nobody meant for a reader has its kind and place before it."""
+    told = " ".join(str(error).split()) or type(error).__name__
+    if not isinstance(error, (AssertionError, ErtrlError)):
+        at = raised_at(error)
+        told = f"{f'{at}: ' if at else ''}{type(error).__name__}: {told}"
+    return told[:500]

@@ -88,7 +88,8 @@ def tasks_differ_as_declared(family: Family) -> None:
     rows, tasks = [0] * family.n_tasks, np.arange(family.n_tasks)
     observations, outcomes, _ = run(family, rows, tasks=tasks)
     actions = plan(rows, family)
-    rewards = family.reward(outcomes, actions, family.parameters[None, tasks])
+    each = np.broadcast_to(family.parameters, (len(actions), *family.parameters.shape))
+    rewards = family.reward(outcomes, actions, each)
     demand(rewards.shape == actions.shape[:2], f"rewards have the shape {rewards.shape}")
     if family.varies == "reward":
         demand((observations == observations[:, :1]).all(), "tasks move differently, too")

@@ -5,6 +5,7 @@ actions of its running episodes and restored by repeating them: Gymnasium promis
 is a function of these.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,10 +14,10 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from ertrl.envs.family import Family, Option, Simulation, Step
+from ertrl.envs.foreign import Make, Wanted, blame, check_spaces, make_env
 from ertrl.envs.workers import Rows, spread
-from ertrl.errors import ConfigError, SimulationError
+from ertrl.errors import ConfigError, PluginError, SimulationError
 
-Make = Callable[[dict[str, float]], gymnasium.Env]
 Reward = Callable[[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]], np.ndarray]
 Expert = Callable[[np.ndarray, dict[str, float]], Any]
 
@@ -39,17 +40,39 @@ class GymFamily(Family):
     ):
         """Look at the first task's environment, unless the class says what it looks like."""
         self.parameter_names = tuple(tasks[0])
-        for row, task in enumerate(tasks):
-            if tuple(task) != self.parameter_names:
-                raise ConfigError(
-                    f"{self.name}: all tasks have the same numbers in the same order; task 0 has "
-                    f"{list(tasks[0])}, task {row} has {list(task)}"
-                )
-        self.parameters = np.array([list(task.values()) for task in tasks], np.float64)
+        self.parameters = np.array([self._numbers(row, task) for row, task in enumerate(tasks)])
         self._make, self._reward, self._expert = make, reward, expert
         if not hasattr(self, "layout"):
-            self._look(make(self.named(self.parameters[0])), horizon)
+            first = self.parameters[:1]
+            self._look(make_env(*self._titles(first), make, self.named(first[0])), horizon)
         super().__init__(**options)
+
+    def _numbers(self, row: int, task: Mapping[str, float]) -> list[float]:
+        """Of one task, checked."""
+        if tuple(task) != self.parameter_names:
+            raise ConfigError(
+                f"{self.name}: all tasks have the same numbers in the same order; task 0 has "
+                f"{list(self.parameter_names)}, task {row} has {list(task)}"
+            )
+        for name, value in task.items():
+            text = isinstance(value, (str, bytes))
+            if text or not _is_number(value):
+                vector = np.iterable(value) and not text
+                hint = f"; a vector is several numbers: {name}_x, {name}_y" if vector else ""
+                raise ConfigError(
+                    f"{self.name}: task {row} has {name}={value!r}, but a task consists of finite "
+                    f"numbers{hint}"
+                )
+        return [float(value) for value in task.values()]
+
+    def _titles(self, parameters: np.ndarray) -> list[str]:
+        """What messages call these tasks; one that is not in the table has no number."""
+        same = (parameters[:, None] == self.parameters).all(axis=-1)
+        known = zip(parameters, same.any(axis=1), same.argmax(axis=1), strict=True)
+        return [
+            f"{self.name}, task {f'{number} ' if is_known else ''}{self.named(task)}"
+            for task, is_known, number in known
+        ]
 
     def _look(self, env: gymnasium.Env, horizon: int | None) -> None:
         """Sizes, ends of actions and time limit, as the environment has them."""
@@ -74,15 +97,28 @@ class GymFamily(Family):
 
     def simulate(self, parameters: np.ndarray, threads: int | None = None) -> "GymSimulation":
         """One environment per row; in processes, if the family was registered with some."""
-        tasks = [self.named(row) for row in np.asarray(parameters)]
-        return GymSimulation(self, spread(self._make, tasks, self.processes))
+        parameters, actions = np.asarray(parameters), self.actions
+        box = Box(actions.low.astype(np.float32), actions.high.astype(np.float32))
+        tasks, titles = [self.named(row) for row in parameters], self._titles(parameters)
+        wanted = Wanted(self._make, tasks, titles, self.observation_dim, box)
+        return GymSimulation(self, spread(wanted, self.processes), titles)
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """The environment's own, or what the given function says of observations and action."""
         if self._reward is None:
             return outcome[..., 0]
         before, after = np.split(outcome, 2, axis=-1)
-        return self._reward(before, self.actions.outward(action), after, self.named(parameters))
+        action, task = self.actions.outward(action), self.named(parameters)
+        try:
+            reward = np.asarray(self._reward(before, action, after, task))
+        except Exception as error:
+            blame(self.name, "reward", self._reward, error)
+        if reward.shape != outcome.shape[:-1]:
+            raise PluginError(
+                f"{self.name}: for actions of shape {action.shape}, reward() must give the shape "
+                f"{outcome.shape[:-1]}, got {reward.shape}; it works on all rows at once"
+            )
+        return reward
 
     @property
     def reward_is_given(self) -> bool:
@@ -101,22 +137,28 @@ class GymFamily(Family):
         """Asked row by row, in the environment's units."""
         if self._expert is None:
             return super().expert(observation, parameters)
-        pairs = zip(observation, parameters, strict=True)
-        own = [np.ravel(self._expert(seen, self.named(task))) for seen, task in pairs]
-        for action in own:
-            if action.shape != (self.action_dim,) or not np.isfinite(action).all():
+        own = []
+        for seen, task in zip(observation, parameters, strict=True):
+            try:
+                given = self._expert(seen, self.named(task))
+                action = np.ravel(given)
+            except Exception as error:
+                blame(self._titles(task[None])[0], "expert", self._expert, error)
+            real = action.dtype.kind in "fiu"
+            if action.shape != (self.action_dim,) or not real or not np.isfinite(action).all():
                 raise SimulationError(
                     f"{self.name}: expert(observation, task) must give {self.action_dim} finite "
-                    f"numbers, got {action.tolist()}"
+                    f"numbers, got {given!r}"
                 )
+            own.append(action)
         return np.clip(self.actions.inward(np.stack(own)), -1, 1)
 
 
 class GymSimulation(Simulation):
     """Environments side by side. A row whose episode is over rests until it is reset."""
 
-    def __init__(self, family: GymFamily, rows: Rows):
-        self._family, self._rows = family, rows
+    def __init__(self, family: GymFamily, rows: Rows, titles: Sequence[str]):
+        self._family, self._rows, self._titles = family, rows, titles
         self.size = n = len(rows)
         self._observation = np.zeros((n, family.observation_dim), np.float32)
         self._seeds, self._age = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -126,7 +168,14 @@ class GymSimulation(Simulation):
     def reset(self, seeds: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
         """Gymnasium's reset with this seed."""
         rows = np.arange(self.size) if rows is None else np.asarray(rows)
-        self._observation[rows] = self._rows.reset(rows, seeds)
+        self._observation[rows] = seen = self._rows.reset(rows, seeds)
+        finite = np.isfinite(seen).all(axis=1)
+        if not finite.all():
+            wrong = int(finite.argmin())
+            raise PluginError(
+                f"{self._titles[rows[wrong]]}: the observation of reset(seed={seeds[wrong]}) is "
+                f"not finite: {seen[wrong].tolist()}"
+            )
         self._seeds[rows], self._age[rows], self._over[rows] = seeds, 0, False
         return self._observation.copy()
 
@@ -178,20 +227,8 @@ class GymSimulation(Simulation):
         self._over = np.zeros(self.size, bool)
 
 
-def check_spaces(name: str, env: gymnasium.Env) -> tuple[Box, Box]:
-    """Spaces of observations and actions, if ertrl can learn with them."""
-    found = []
-    for kind, space in (("observations", env.observation_space), ("actions", env.action_space)):
-        if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
-            raise ConfigError(
-                f"{name}: {kind} are {space}, but ertrl needs a Box of real numbers. Gymnasium's "
-                "wrappers can make one: FlattenObservation, TransformAction, TransformObservation."
-            )
-        found.append(space)
-    seen, done = found
-    if not (np.isfinite(done.low).all() and np.isfinite(done.high).all()):
-        raise ConfigError(
-            f"{name}: actions have no bounds ({done}), so they cannot be scaled to [-1, 1]; wrap "
-            "the environment in gymnasium.wrappers.ClipAction with a bounded space"
-        )
-    return seen, done
+def _is_number(value: Any) -> bool:
+    try:
+        return np.ndim(value) == 0 and math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -1,14 +1,16 @@
 """Environments of one's own as a family: anything that Gymnasium knows, with Box spaces."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
-from ertrl.envs.families import own_family
+from ertrl.envs.families import family_names, own_family
 from ertrl.envs.family import Family
+from ertrl.envs.foreign import Make
 from ertrl.envs.gym import register_env
-from ertrl.envs.gym_family import Expert, GymFamily, Make, Reward
+from ertrl.envs.gym_family import Expert, GymFamily, Reward
 from ertrl.envs.tasks import split_tasks
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, unknown
 
 Tasks = Sequence[Mapping[str, float]] | Mapping[str, Sequence[Mapping[str, float]]]
 
@@ -45,6 +47,18 @@ def register_family(
     family whose settings suit this one. An environment that takes over a millisecond per step is
     faster in `processes` of its own, as many as there are cores.
     """
+    _check_name(name)
+    functions = {"make": make, "reward": reward, "expert": expert}
+    for argument, function in functions.items():
+        if not callable(function) and (function is not None or argument == "make"):
+            raise ConfigError(f"{name}: {argument} is a function, got {function!r}")
+    if horizon is not None:
+        _check_count(f"{name}: horizon", horizon, least=1)
+    _check_count(f"{name}: processes", processes, least=0)
+    if varies not in (None, "reward", "dynamics"):
+        raise ConfigError(f"{name}: varies is 'reward' or 'dynamics', got {varies!r}")
+    if like and like not in family_names():
+        raise ConfigError(f"{name}: like: {unknown('family', like, family_names())}")
     groups, table = _split(name, tasks)
     about = {
         "name": name,
@@ -61,19 +75,34 @@ def register_family(
     return family
 
 
+def _check_name(name: str) -> None:
+    """It becomes part of an id of Gymnasium, of a folder and of words on the command line."""
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*(?<!\.py)", name):
+        raise ConfigError(
+            "the name of a family consists of letters, digits, - and _, such as 'my-pendulum', got "
+            f"{name!r}"
+        )
+
+
+def _check_count(what: str, number: Any, least: int) -> None:
+    if not hasattr(number, "__index__") or isinstance(number, bool) or number < least:
+        raise ConfigError(f"{what} is a whole number of at least {least}, got {number!r}")
+
+
 def _split(name: str, tasks: Tasks) -> tuple[dict[str, list[int]], list[Mapping[str, float]]]:
     """Groups as numbers of rows, and the rows."""
-    if isinstance(tasks, Mapping):
-        table = [task for members in tasks.values() for task in members]
-        numbers = iter(range(len(table)))
-        split = {group: [next(numbers) for _ in members] for group, members in tasks.items()}
-    else:
-        table = list(tasks)
-        groups = split_tasks([str(i) for i in range(len(table))])
-        split = {g: [int(i) for i, of in groups.items() if of == g] for g in groups.values()}
+    given = tasks if isinstance(tasks, Mapping) else {"": tasks}
+    lists = {g: list(tasks) if isinstance(tasks, Iterable) else [] for g, tasks in given.items()}
+    table = [task for members in lists.values() for task in members]
     if len(table) < 2 or not all(isinstance(task, Mapping) and task for task in table):
         raise ConfigError(
             f"{name}: tasks is a list of at least two dictionaries of numbers, such as "
             "[{'mass': 0.5}, {'mass': 1.0}], or such lists by group"
         )
+    if isinstance(tasks, Mapping):
+        numbers = iter(range(len(table)))
+        split = {group: [next(numbers) for _ in members] for group, members in lists.items()}
+    else:
+        groups = split_tasks([str(i) for i in range(len(table))])
+        split = {g: [int(i) for i, of in groups.items() if of == g] for g in groups.values()}
     return {g: t for g, t in split.items() if t}, table
