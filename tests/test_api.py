@@ -102,7 +102,7 @@ def test_observations_of_a_wrong_shape_are_refused(tiny_run, tiny_dataset):
     with pytest.raises(DataError, match=r"adapt takes the transitions .*; got ndarray"):
         agent.adapt(np.zeros((5, 2)))
     adapted = agent.adapt(tiny_dataset.task(25).transitions(np.arange(5)))
-    with pytest.raises(DataError, match=r"observation must have shape \(2,\), got \(3,\)"):
+    with pytest.raises(DataError, match=r"must be 2 numbers in a row, got shape \(3,\)"):
         adapted.act(np.zeros(3))
     with pytest.raises(DataError, match=r"observation must have shape \(rows, 2\), got \(2,\)"):
         agent.act(np.zeros(2), adapted.z[None])

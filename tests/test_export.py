@@ -10,7 +10,7 @@ import pytest
 from ertrl import api, runtime, store
 from ertrl.cli import main
 from ertrl.deploy import export as module
-from ertrl.errors import CorruptFileError, DataError, ErtrlError
+from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError
 from ertrl.runtime import ActionRange
 from ertrl.runtime.agent import Agent
 from ertrl.runtime.files import DESCRIPTION, WEIGHTS, arrays_of, describe
@@ -54,6 +54,25 @@ def test_an_exported_agent_does_what_the_run_does(exported, tiny_run, tiny_datas
     for s in logs.observation:
         np.testing.assert_allclose(adapted.act(s), known.act(s), atol=1e-5)
     assert adapted.transitions == 30
+
+
+def test_onnx_takes_actions_in_the_units_of_the_robot(tiny_run, tmp_path, monkeypatch):
+    of_run = type(tiny_run).agent
+
+    def in_newtons(run, state):
+        agent = of_run(run, state)
+        agent.action_range = ActionRange(np.array([-8.0, 0.0]), np.array([8.0, 4.0]))
+        return agent
+
+    monkeypatch.setattr(type(tiny_run), "agent", in_newtons)
+    about = api.export(tiny_run, tmp_path / "agent", onnx=True)
+    assert {"onnx-random", "onnx-logged"} <= about["parity"]["largest"].keys()
+
+
+@pytest.mark.parametrize("out", [".", "/"])
+def test_a_place_without_a_name_is_refused(tiny_run, out):
+    with pytest.raises(ConfigError, match="name one"):
+        api.export(tiny_run, out)
 
 
 def test_parity_origin_and_checksums_are_recorded(exported, tiny_run):

@@ -11,6 +11,7 @@ from ertrl import api
 from ertrl.cli import main
 from ertrl.config import replace_from_json
 from ertrl.data.scaling import Scaling
+from ertrl.errors import ConfigError
 from ertrl.evaluation import summarise
 from ertrl.evaluation.on_logs import _Rows as Rows
 from ertrl.evaluation.on_logs import _value, measure_on_logs
@@ -75,6 +76,19 @@ def test_values_are_those_of_the_policy(dataset, run, action, truth):
     assert value == pytest.approx(truth, abs=0.6)  # rewards summed; ridge shrinks
 
 
+def test_a_large_mean_of_rewards_is_no_error(dataset, run, tmp_path):
+    """Pressures, temperatures in kelvin, money: their spread is small beside their mean."""
+    logs = drifting()
+    logs["reward"] = 1e6 + 10 * logs["reward"]
+    shifted = ertrl.import_logs(
+        logs, tmp_path / "shifted", action_low=-1, action_high=1, progress="none"
+    )
+    agent, of = Constant(run.config, 1.0), Scaling.of(shifted)
+    assert measure_on_logs(agent, shifted)["prediction"]["reward"]["train"][1] < 0.05
+    ours, theirs = (_value(agent, Rows.of(shifted, 2), z, of) for z in (agent.z0, None))
+    assert ours - theirs == pytest.approx(50, abs=15)
+
+
 def test_a_z_that_knows_the_task_explains_what_a_model_without_it_cannot(dataset, run):
     found = measure_on_logs(Constant(run.config, 0.0), dataset)["prediction"]
     for group in dataset.groups:
@@ -88,6 +102,8 @@ def test_training_says_how_good_it_is(run, capsys):
     assert {"value of policy/test-id", "next state unexplained/test-id"} <= set(scores)
     assert np.isfinite(list(scores.values())).all()
     assert any(line["kind"] == "evaluation" for line in run.metrics())
+    with pytest.raises(ConfigError, match="oflin"):
+        ertrl.evaluate(run, "oflin")
     assert main(["evaluate", str(run.path)]) == 0
     out = capsys.readouterr().out
     assert "no simulator: estimated from logs" in out

@@ -205,7 +205,9 @@ def test_surprise_tells_a_world_that_follows_the_model_from_one_that_does_not():
     ("step", "message"),
     [
         ((np.zeros(2), np.zeros(2), 0.0, np.zeros(3)), r"observation must be 3 .* shape \(2,\)"),
-        ((0.0, np.zeros(2), 0.0, np.zeros(3)), "observation must be 3 .* a single number"),
+        ((0.0, np.zeros(2), 0.0, np.zeros(3)), r"observation must be 3 .* got 0\.0"),
+        ((np.zeros(3), None, 0.0, np.zeros(3)), "action must be 2 numbers in a row, got None"),
+        ((np.zeros(3), np.zeros(2), [0.0, 1.0], np.zeros(3)), "reward must be 1 number"),
         ((np.zeros(3), "up", 0.0, np.zeros(3)), "action must be 2 numbers, got 'up'"),
         ((np.zeros(3), np.zeros(2), np.nan, np.zeros(3)), "reward holds NaN"),
         ((np.zeros(3), np.zeros(2), 0.0, [np.inf, 0, 0]), "next_observation holds NaN"),
@@ -217,6 +219,25 @@ def test_a_step_that_is_none_is_explained_and_changes_nothing(step, message):
         adapted.observe(*step)
     assert adapted.transitions == 0
     np.testing.assert_array_equal(adapted.z, 0)
+
+
+def test_a_reward_may_come_from_a_vector_environment():
+    one, other = agent("focal").begin(), agent("focal").begin()
+    one.observe(np.zeros(3), np.zeros(2), np.array([1.5]), np.zeros(3))
+    other.observe(np.zeros(3), np.zeros(2), 1.5, np.zeros(3))
+    np.testing.assert_array_equal(one.z, other.z)
+
+
+def test_no_agent_acts_on_what_is_no_observation_or_no_task():
+    both = agent("focal")
+    adapted = both.adapt({name: x[0] for name, x in context(5)._asdict().items()})
+    for act in (adapted.act, both.plain.begin().act):
+        with pytest.raises(DataError, match="observation holds NaN"):
+            act(np.full(3, np.nan))
+        with pytest.raises(DataError, match="observation must be 3 numbers, got 'x'"):
+            act("x")
+    with pytest.raises(DataError, match="z must be"):
+        both.plain.act(np.zeros(3), np.zeros(1))
 
 
 def test_a_method_of_its_own_kind_adapts_in_jax_and_cannot_leave_it():
@@ -236,6 +257,7 @@ def test_a_method_of_its_own_kind_adapts_in_jax_and_cannot_leave_it():
     adapted = own.begin()
     assert isinstance(adapted, BufferedAgent)
     observed(adapted, one)
+    assert "transitions=16" in repr(adapted)
     np.testing.assert_allclose(adapted.z, own.encode(one)[0], atol=1e-6)
     assert adapted.act(np.zeros(3)).shape == (2,)
     with pytest.raises(DataError, match="the shapes are"):

@@ -21,7 +21,7 @@ from ertrl.envs import Family, group_title, make_family
 from ertrl.envs.families import own_family
 from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent, warn_of_scale
-from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.evaluate import EVALUATION_SEED, check_protocols
 from ertrl.learners import Learner, own_learner
 from ertrl.methods import Method, own_method
 from ertrl.profiles import (
@@ -189,6 +189,7 @@ def evaluate(
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
+    check_protocols(protocols)
     step = run.checkpoints.newest() if step is None else step
     settle(run)
     if step in run.evaluations.steps() and run.evaluations.path(step).exists():

@@ -20,7 +20,7 @@ import numpy as np
 from ertrl import runtime, store
 from ertrl.data import Dataset
 from ertrl.deploy import graphs
-from ertrl.errors import DataError
+from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import Agent
 from ertrl.plugins import require
 from ertrl.provenance import provenance
@@ -45,6 +45,8 @@ def export_agent(
 ) -> dict[str, Any]:
     """Write the agent into the new folder `out`; returns what agent.json says."""
     plain = agent.plain
+    if not out.name:
+        raise ConfigError(f"an agent is written into a new folder: name one, got '{out}'")
     for package in ("onnx", "onnxruntime") if onnx else ():
         require(package, "onnx")  # says now what is missing
     samples = {"random": random_sample(agent)}
@@ -157,17 +159,20 @@ def _apart(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def random_sample(agent: Agent) -> Sample:
-    """Normal observations and rewards, uniform actions."""
-    draw = np.random.default_rng(0)
-    observation, action = agent.dims[:2]
+    """Normal observations and rewards of the size that the agent knows, uniform actions."""
+    draw, (observation, action) = np.random.default_rng(0), agent.dims[:2]
+    centre, width, reward, spread = agent.scaling or (0.0, 1.0, 0.0, 1.0)
+
+    def observations(*shape: int) -> np.ndarray:
+        return centre + width * draw.normal(size=(*shape, observation))
 
     def context(size: int) -> Context:
-        s, s2 = draw.normal(size=(2, 1, size, observation))
+        s, s2 = observations(2, 1, size)
         a, r = draw.uniform(-1, 1, (1, size, action)), draw.normal(size=(1, size))
-        return Context.of([x.astype(np.float32) for x in (s, a, r, s2)])
+        rows = (s, a, reward + spread * r, s2)
+        return Context.of([np.asarray(x, np.float32) for x in rows])
 
-    observations = draw.normal(size=(20, observation)).astype(np.float32)
-    return Sample([context(size) for size in SIZES], observations)
+    return Sample([context(size) for size in SIZES], np.asarray(observations(20), np.float32))
 
 
 def logged_sample(dataset: Dataset) -> Sample:

@@ -189,7 +189,7 @@ class OnnxAgent:
 
     def encode(self, context: Context) -> np.ndarray:
         """Z of the one context [1, H, ...]."""
-        rows = {name: np.asarray(x[0]) for name, x in context._asdict().items()}
+        rows = {name: np.asarray(x[0], np.float32) for name, x in context._asdict().items()}
         rows["reward"] = rows["reward"][:, None]
         return self._encoder.run(["z"], {name: rows[name] for name in self._names})[0]
 

@@ -16,6 +16,7 @@ from ertrl.methods import Method
 from ertrl.methods.inference import Belief
 from ertrl.runtime import ActionRange, Adapted
 from ertrl.runtime import Agent as PlainAgent
+from ertrl.runtime.agent import vector
 from ertrl.text import Described
 from ertrl.types import Context, Dims, Transitions
 
@@ -240,14 +241,12 @@ class AdaptedAgent(Described):
 
     def act(self, observation: np.ndarray) -> np.ndarray:
         """Best action for one observation [O], in the units of the logs."""
-        observation, width = np.asarray(observation, np.float32), self._agent.dims.observation
-        if observation.shape != (width,):
-            raise DataError(f"observation must have shape ({width},), got {observation.shape}")
-        action = self._agent.act(observation[None], self.z[None])[0]
+        seen = vector("observation", observation, self._agent.dims.observation)
+        action = self._agent.act(seen[None], self.z[None])[0]
         return self._agent.action_range.outward(action).astype(np.float32)
 
 
-class BufferedAgent:
+class BufferedAgent(Described):
     """An agent that adapts step by step in JAX, for methods and learners that only JAX knows."""
 
     uncertainty = surprise = None
@@ -256,6 +255,10 @@ class BufferedAgent:
         self._agent, self._known = agent, Buffered(agent, 1)
         self.transitions = 0
         """Observed so far."""
+
+    def _facts(self) -> dict[str, Any]:
+        z = np.array2string(self.z, precision=2, threshold=8)
+        return {**self._agent._facts(), "transitions": self.transitions, "z": z}
 
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""

@@ -49,6 +49,13 @@ class Evaluation(Described, dict):
         return {"run": self["run"], "step": self["step"], **rounded, **fulfilled}
 
 
+def check_protocols(names: Sequence[str]) -> None:
+    """Refuse names that no protocol has."""
+    for name in names:
+        if name not in PROTOCOLS:
+            raise ConfigError(unknown("protocol", name, PROTOCOLS))
+
+
 def evaluate_agent(
     agent: Agent,
     dataset: Dataset,
@@ -62,11 +69,9 @@ def evaluate_agent(
     What a diverged simulation left unmeasured is null. Where there is no simulator, the result is
     what logs alone can tell.
     """
-    for name in protocols:
-        if name not in PROTOCOLS:
-            raise ConfigError(unknown("protocol", name, PROTOCOLS))
-        if name == "thompson":
-            agent.believe(agent.nothing(1))  # refuses a method that has no posterior
+    check_protocols(protocols)
+    if "thompson" in protocols:
+        agent.believe(agent.nothing(1))  # refuses a method that has no posterior
     config = agent.config.evaluation
     about = {
         "kind": "ertrl-evaluation",

@@ -53,8 +53,11 @@ class Agent(Described):
 
     def act(self, observation: Any, z: np.ndarray) -> np.ndarray:
         """Best action for one observation [O] in the task that z stands for."""
-        seen = _vector("observation", observation, self.observation_dim)
-        best = np.tanh(self.policy(np.concatenate((seen, np.asarray(z, np.float32)))))
+        return self._best(observation, vector("z", z, self.inference.latent_dim))
+
+    def _best(self, observation: Any, z: np.ndarray) -> np.ndarray:
+        seen = vector("observation", observation, self.observation_dim)
+        best = np.tanh(self.policy(np.concatenate((seen, z))))
         return self.actions.outward(best).astype(np.float32)
 
     def begin(self) -> "Adapted":
@@ -78,16 +81,16 @@ class Adapted(Described):
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
         agent = self._agent
-        seen = _vector("observation", observation, agent.observation_dim)
-        done = _vector("action", action, agent.action_dim)
-        earned = _vector("reward", [reward], 1)
-        then = _vector("next_observation", next_observation, agent.observation_dim)
+        seen = vector("observation", observation, agent.observation_dim)
+        done = vector("action", action, agent.action_dim)
+        earned = vector("reward", np.ravel(reward), 1)
+        then = vector("next_observation", next_observation, agent.observation_dim)
         self._belief.add((seen, agent.actions.checked(done), earned, then))
         self.transitions += 1
 
     def act(self, observation: Any) -> np.ndarray:
         """Best action for one observation [O], by what is known of the task."""
-        return self._agent.act(observation, self.z)
+        return self._agent._best(observation, self.z)
 
     @property
     def z(self) -> np.ndarray:
@@ -105,13 +108,14 @@ class Adapted(Described):
         return self._belief.surprise
 
 
-def _vector(name: str, value: Any, size: int) -> np.ndarray:
+def vector(name: str, value: Any, size: int) -> np.ndarray:
+    """What was given as so many finite numbers, or a refusal."""
     try:
         array = np.asarray(value, np.float32)
     except (TypeError, ValueError):
         raise DataError(f"{name} must be {size} numbers, got {value!r}") from None
     if array.shape != (size,):
-        found = "a single number" if not array.shape else f"shape {array.shape}"
+        found = repr(value) if not array.shape else f"shape {array.shape}"
         raise DataError(f"{name} must be {size} numbers in a row, got {found}")
     if not np.isfinite(array.sum(dtype=np.float64)):
         raise DataError(f"{name} holds NaN or infinite numbers: {array}")
