@@ -57,7 +57,10 @@ ROWS = {
     "point-robot-slow": Row("point-robot", 6000, {"warm_start": 1000, "tau": 0.005}),
     "point-robot-laptop": Row("point-robot", 6000, {}),
     "cheetah-td3bc": Row(
-        "cheetah-vel", 3000, {"learning_rate": 3e-4, "tau": 0.005, "actor_every": 2}, "td3bc"
+        "cheetah-vel",
+        3000,
+        {"learning_rate": 3e-4, "tau": 0.005, "actor_every": 2, "weight": 2.5},
+        "td3bc",
     ),
     "cheetah-paper": Row("cheetah-vel", 3000, PAPER),
     "cheetah-alpha-50": Row("cheetah-vel", 3000, FIXED),
