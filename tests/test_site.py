@@ -131,6 +131,25 @@ def test_the_notebook_is_the_tutorial():
     assert code == [block.strip() for block in blocks(ROOT / "docs" / "tutorial.md", "python")]
 
 
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path):
+    """In a real kernel and at full size; progress is told on one line that is written over."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    notebook = nbformat.read(ROOT / "examples" / "quickstart.ipynb", as_version=4)
+    place = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=1200, resources=place).execute()
+    told = [
+        "".join(output.text for output in cell.outputs if output.output_type == "stream")
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+    training = next(text for text in told if "6000/6000" in text)
+    assert training.count("\rtrain er-trl seed 0") > 1
+    assert training.count("\n") == 3, "the device, the end of the line that moves, the run"
+    assert (tmp_path / told[-1].split()[-1]).exists(), "the report"
+    assert "Python, in a notebook" in (tmp_path / "report" / "report.html").read_text()
+
+
 def commands(page: Path) -> list[str]:
     """Lines that call the program, without what stands beside them."""
     shell = "".join([*blocks(page, ""), *blocks(page, "sh")])

@@ -2,6 +2,8 @@
 
 import sys
 
+import pytest
+
 from ertrl.provenance import command
 from ertrl.text import markdown_table, readable_bytes, readable_duration
 
@@ -33,4 +35,16 @@ def test_a_command_is_told_without_folders_of_this_machine(monkeypatch, tmp_path
     words += ["--out=/elsewhere/runs", "--collect-settings", '{"steps": 1}', "a/b"]
     monkeypatch.setattr(sys, "argv", words)
     told = "ertrl train focal --data data/x --out=runs --collect-settings '{\"steps\": 1}' a/b"
+    assert command() == told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["/x/ipykernel_launcher.py", "-f", "/tmp/k.json"], "Python, in a notebook"),
+        ([""], "Python, at its prompt"),
+    ],
+)
+def test_what_has_no_command_says_where_it_was_typed(monkeypatch, words, told):
+    monkeypatch.setattr(sys, "argv", words)
     assert command() == told

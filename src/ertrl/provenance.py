@@ -50,7 +50,11 @@ def _commit() -> str:
 
 
 def command() -> str:
-    """The command line; it names no folder of this machine."""
+    """The command line; it names no folder of this machine. Notebooks and prompts have none."""
+    if "ipykernel" in sys.argv[0]:
+        return "Python, in a notebook"
+    if not sys.argv[0]:
+        return "Python, at its prompt"
     return shlex.join([Path(sys.argv[0]).name, *map(_without_folders, sys.argv[1:])])
 
 
