@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/laptop.py cheetah-vel     # or: make results-laptop ARGS=cheetah-vel
     .venv/bin/python benchmarks/laptop.py walker-mass --methods focal er-trl --seeds 0 1 2
+    .venv/bin/python benchmarks/laptop.py cheetah-vel:split=released
 
 Works in build/grid with `ertrl reproduce` (killed, it goes on where it was); asked for more methods
 or seeds, it runs what is new. Keeps a small file per run, all numbers (results.json), the table
@@ -17,7 +18,7 @@ from pathlib import Path
 from ertrl import store
 from ertrl.envs import group_title
 from ertrl.evaluation import PAPER_PROTOCOLS
-from ertrl.launch.plan import Data
+from ertrl.launch.plan import parse_data
 from ertrl.launch.reproduce import paper_families, paper_grid, paper_methods, reproduce
 from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
@@ -25,21 +26,22 @@ from ertrl.reporting.measure.statistics import mean_estimate
 from shared import KEEP, SEEDS, WORK, keep
 
 
-def main(family: str, contenders: list[str], seeds: list[int]) -> None:
-    grid = paper_grid([family], contenders, seeds, probe_transitions=0)
+def main(word: str, contenders: list[str], seeds: list[int]) -> None:
+    data = parse_data(word)
+    grid = paper_grid([word], contenders, seeds, probe_transitions=0)
     outcome = reproduce(grid, WORK / "grid", keep=KEEP / "laptop", reporting=False)
     if outcome.failures:
         sys.exit("\n".join(outcome.failures))
-    page, data = WORK / "results" / family, WORK / "grid" / grid.collection(Data(family)).makes
-    report(list(outcome.runs.values()), page, [data])
+    page, place = WORK / "results" / data.folder, KEEP / "laptop" / data.folder
+    report(list(outcome.runs.values()), page, [WORK / "grid" / grid.collection(data).makes])
     files = {"results.json": "results.json", "summary.md": "tables/summary.md"}
-    keep(page, KEEP / "laptop" / family, files)
-    store.write_bytes(KEEP / "laptop" / family / "contexts.png", contexts(family))
+    keep(page, place, files)
+    store.write_bytes(place / "contexts.png", contexts(place))
 
 
-def contexts(family: str, folder: Path = KEEP / "laptop") -> bytes:
+def contexts(folder: Path) -> bytes:
     """Returns of all methods with each kind of context, with intervals, on tasks they never saw."""
-    facts = json.loads((folder / family / "results.json").read_text())["families"][family]
+    (facts,) = json.loads((folder / "results.json").read_text())["families"].values()
     with house_style():
         figure, (panels,) = new_figure(3.6, 1, 2)
         for panel, group in zip(panels, ("test-id", "test-ood"), strict=True):

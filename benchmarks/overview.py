@@ -1,28 +1,32 @@
-"""The table of docs/methods.md: what each method does, what an update costs, where it is best.
+"""Tables that gather all results: of methods in docs/methods.md, of families in docs/results.md.
 
     .venv/bin/python benchmarks/overview.py    # or: make results-overview
 
 Costs are those of results/bench/train-laptop.json, in updates of FOCAL; each was measured in turns
 with a matrix product, and the product's time cancels neighbours on the machine. Where a method is
 best is read from results/laptop/FAMILY/results.json or, where there is none, from
-results/FAMILY/results.json. Takes seconds and rewrites the table in its page.
+results/FAMILY/results.json. Families come from beside_paper.py and results/laptop. Takes seconds
+and rewrites the tables in their pages.
 """
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import beside_paper
 from ertrl.methods import methods
 from ertrl.reporting.read.identity import method_title
 from ertrl.text import markdown_table
 from shared import KEEP, ROOT
 
-PAGE = ROOT / "docs" / "methods.md"
+METHODS, RESULTS = ROOT / "docs" / "methods.md", ROOT / "docs" / "results.md"
 HEAD = ("method", "mechanism", "cost per update", "highest mean here")
 GROUPS = {"test-id": "held-out", "test-ood": "out of distribution"}
 PROTOCOLS = ("offline", "online", "non-prior")
+CONTENDERS = ("bayes-linear", "er-trl", "focal")
 
 
 def costs(bench: Path = KEEP / "bench" / "train-laptop.json") -> dict[str, float]:
@@ -73,11 +77,44 @@ def table() -> str:
     return markdown_table(HEAD, rows, "llrl")
 
 
-def main() -> None:
-    lines, made = PAGE.read_text().splitlines(), table().splitlines()
-    first = lines.index(made[0])
+def own_context_table() -> str:
+    """Bayes-linear beside the paper's method and its baseline, with logged and with own context."""
+    shown = [
+        *product(("test-id",), ("offline", "online")),
+        *product(("test-ood",), ("offline", "online")),
+    ]
+    rows = []
+    for path in sorted((KEEP / "laptop").glob("*/results.json")):
+        (facts,) = json.loads(path.read_text())["families"].values()
+        runs = {v["method"]: v["runs"] for v in facts["variants"]}
+        if not runs.keys() >= set(CONTENDERS):
+            continue
+        cells = []
+        for group, protocol in shown:
+            means = [
+                np.mean([r["protocols"][protocol]["normalised"]["mean"][group] for r in runs[name]])
+                for name in CONTENDERS
+            ]
+            cells.append(
+                " / ".join(f"**{m:.0f}**" if m == max(means) else f"{m:.0f}" for m in means)
+            )
+        rows.append([path.parent.name, *cells])
+    titles = [f"{GROUPS[group]}: {protocol}" for group, protocol in shown]
+    return markdown_table(["family", *titles], rows, "lrrrr")
+
+
+def rewrite(page: Path, made: str) -> None:
+    """Put a table where one with the same head stands."""
+    lines, new = page.read_text().splitlines(), made.splitlines()
+    first = lines.index(new[0])
     last = next(i for i in range(first, len(lines)) if not lines[i].startswith("|"))
-    PAGE.write_text("\n".join([*lines[:first], *made, *lines[last:], ""]))
+    page.write_text("\n".join([*lines[:first], *new, *lines[last:], ""]))
+
+
+def main() -> None:
+    rewrite(METHODS, table())
+    rewrite(RESULTS, beside_paper.by_family(beside_paper.main(beside_paper.FILES)))
+    rewrite(RESULTS, own_context_table())
 
 
 if __name__ == "__main__":

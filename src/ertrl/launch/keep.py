@@ -56,7 +56,7 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
         "threads": record["threads"],
         "provenance": run.spec["provenance"],
     }
-    path = folder / cell.data.family / f"{run.name}.json"
+    path = folder / cell.data.folder / f"{run.name}.json"
     store.write_json(path, content)
     return path
 
@@ -80,7 +80,7 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
         "seconds": collector["seconds"],
         "provenance": manifest["provenance"],
     }
-    path = folder / data.family / f"data-{Path(job.makes).name}.json"
+    path = folder / data.folder / f"data-{Path(job.makes).name}.json"
     store.write_json(path, content)
     return path
 

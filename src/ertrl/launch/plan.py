@@ -33,6 +33,11 @@ class Data(NamedTuple):
         changes = {**self.options, **self.settings}
         return " ".join([self.family, *(f"{k}={v}" for k, v in changes.items())])
 
+    @property
+    def folder(self) -> str:
+        """Name of a folder for results on it: "cheetah-vel", or "cheetah-vel-released"."""
+        return "-".join([self.family, *map(str, self.options.values())])
+
 
 class Contender(NamedTuple):
     """A method of a comparison, with what differs from its profile."""
