@@ -29,7 +29,7 @@ demo: $(READY)  ## Point-Robot end to end: collect, train, evaluate, report.html
 test: $(READY)  ## the tests, under 8 minutes on two cores
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not fault_ray"
 
-test-slow: $(READY)  ## every method trained to the end: does it learn? a few minutes
+test-slow: $(READY)  ## does every method learn? do the commands of the docs and the notebook run? six minutes
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -n 2 --dist worksteal -m slow
 
 fault-ray: $(READY)  ## a grid on a Ray cluster that loses a machine: equal to the local one? a few minutes
