@@ -41,7 +41,7 @@ def test_a_command_is_told_without_folders_of_this_machine(monkeypatch, tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["/x/ipykernel_launcher.py", "-f", "/tmp/k.json"], "Python, in a notebook"),
+        (["ipykernel_launcher.py", "-f", "kernel.json"], "Python, in a notebook"),
         ([""], "Python, at its prompt"),
     ],
 )
