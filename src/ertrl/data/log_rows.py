@@ -1,13 +1,11 @@
 """The rows of somebody's logs: their tasks, episodes in order, everything wrong with them."""
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ertrl.data.importing import Limit, limit_of_actions
 from ertrl.data.log_columns import LogColumns, is_number
-from ertrl.data.tables import Table
 from ertrl.data.writer import Episode
 from ertrl.errors import ConfigError, DataError
 from ertrl.runtime import ActionRange
@@ -32,14 +30,8 @@ class Piece(NamedTuple):
 class LogRows:
     """Checked rows, and what had to be decided about them."""
 
-    def __init__(
-        self,
-        origin: str,
-        table: Table,
-        names: Mapping[str, str | Sequence[str]],
-        parameters: Sequence[str],
-    ):
-        self._read = LogColumns(origin, table, names, parameters)
+    def __init__(self, columns: LogColumns):
+        self._read = columns
         self.values, self.notes = self._read.values, self._read.notes
         self.rows = len(self.values["task"])
         labels, self._task = np.unique(self.values["task"], return_inverse=True)

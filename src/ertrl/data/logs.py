@@ -11,6 +11,7 @@ import numpy as np
 
 from ertrl.data.dataset import Dataset
 from ertrl.data.importing import ImportedTask, Limit, names_of, write_imported
+from ertrl.data.log_columns import LogColumns
 from ertrl.data.log_rows import LogRows
 from ertrl.data.minari import import_minari
 from ertrl.data.releases import find_release, import_release
@@ -76,7 +77,7 @@ def import_logs(
         origin = names[0]
         table = read_table(Path(origin))
         kind = "folder" if table.files else Path(origin).suffix[1:].lower()
-    logs = LogRows(origin, table, columns or {}, parameters)
+    logs = LogRows(LogColumns(origin, table, columns or {}, parameters))
     bounds = logs.action_range(action_low, action_high)
     pieces = logs.pieces(longest)
     logs.refuse_problems()
