@@ -134,6 +134,11 @@ def enrich(path: Path, step: int = 2000) -> Path:
                 "raw_accuracy": {"train": 0.71, "test-id": 0.72, "test-ood": 0.73},
                 "variance": {"task": 0.6, "checkpoint": 0.3, "context": 0.1},
             },
+            "swap": {
+                "episodes": 40,
+                "followed_task": {"train": 0.25, "test-id": 0.5, "test-ood": 0.75},
+                "way": {"train": 0.1, "test-id": -0.2, "test-ood": 1.3},
+            },
             "projection": {
                 "tasks": [0, 6],
                 "tsne": [[[0, 1], [1, 0]], [[2, 2], [3, 1]]],

@@ -217,4 +217,7 @@ def test_huge_pages_are_asked_for_once_and_the_process_stays_the_same():
 
 def test_probes_of_logs_have_no_empty_heading():
     leak = {"chance": 0.5, "accuracy": {"train": 0.7}}
-    assert _probe_lines({"regression": [], "leak": leak})[1].startswith("telling the behaviour")
+    swap = {"missing": "there is no simulator to act in"}
+    lines = _probe_lines({"regression": [], "leak": leak, "swap": swap})
+    assert lines[1].startswith("telling the behaviour")
+    assert lines[-1].endswith("not measured: there is no simulator to act in")

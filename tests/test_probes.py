@@ -6,12 +6,12 @@ import pytest
 from ertrl import api, store
 from ertrl.cli import main
 from ertrl.errors import ConfigError
-from ertrl.evaluation import probes
+from ertrl.evaluation import probes, swap
 from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
 from ertrl.evaluation.shapes import Probes
 
 SMALL = ProbeSettings(
-    transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, projected=10
+    transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, swap_partners=2, projected=10
 )
 
 
@@ -106,6 +106,8 @@ def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     assert result["leak"]["chance"] == 0.5
     assert set(result["leak"]["accuracy"]) == {"train", "test-id", "test-ood"}
     assert sum(result["leak"]["variance"].values()) == pytest.approx(1)
+    assert set(result["swap"]["followed_task"]) == {"train", "test-id", "test-ood"}
+    assert result["swap"]["episodes"] == 2 * 40
     assert result["projection"]["tasks"] == [0, 4, 9, 15, 18, 30, 35, 39]
     assert np.shape(result["projection"]["tsne"]) == (8, 10, 2)
     monkeypatch.setattr(probes, "probe_agent", None)  # a second time nothing is computed
@@ -119,6 +121,7 @@ def test_probes_on_the_command_line(tiny_run, capsys):
     assert "offline/test-id" in text
     assert "parameters from one transition, svr" in text
     assert "checkpoint from z (chance 0.500)" in text
+    assert "z follows the task" in text
     assert main([*command[:-1], "3"]) == 2
     assert "transitions must be at least 5, got 3" in capsys.readouterr().err
 
@@ -142,3 +145,64 @@ def test_a_leak_that_cannot_be_measured_says_why(tiny_run, tiny_dataset, monkeyp
 def test_too_little_data_is_refused(tiny_run):
     with pytest.raises(ConfigError, match="transitions must be at least 5, got 2"):
         api.probe(tiny_run, settings=ProbeSettings(transitions=2))
+
+
+def test_whom_a_code_follows_is_told_by_where_it_is_on_the_way():
+    own, other = np.array([[2.0, 0.0]] * 3), np.array([[0.0, 0.0]] * 3)
+    found = np.array([[0.2, 5.0], [1.5, -1.0], [3.0, 0.0]])
+    nearer, way = swap.follow(found, own, other)
+    assert way.tolist() == pytest.approx([0.1, 0.75, 1.5])
+    distances = [np.linalg.norm(found - end, axis=1) for end in (own, other)]
+    assert nearer.tolist() == (distances[0] < distances[1]).tolist() == [False, True, True]
+
+
+def test_tasks_are_acted_that_are_not_the_own_one(tiny_dataset):
+    pairs = swap.draw_pairs(tiny_dataset, 2)
+    assert (pairs.task != pairs.acted).all()
+    assert set(pairs.acted) <= set(tiny_dataset.group("train"))
+    assert sorted(set(pairs.task)) == sorted(tiny_dataset.tasks)
+    assert len(pairs.task) == 2 * len(tiny_dataset.tasks)
+    everybody = swap.draw_pairs(tiny_dataset, 1000)
+    first = tiny_dataset.group("train")[0]
+    assert set(everybody.acted[everybody.task == first]) == set(tiny_dataset.group("train")[1:])
+
+
+class Walker:
+    """Walks to z in a curve, and takes for the task what rewards say, or where it came to."""
+
+    def __init__(self, reads: str):
+        self._reads = reads
+
+    def act(self, observation, z):
+        return np.clip((z - observation) @ np.array([[4.0, 2.0], [-2.0, 4.0]]), -1, 1)
+
+    def encode(self, context):
+        if self._reads == "behaviour":
+            return context.next_observation[:, -1]
+        goals = []  # r = -|s' - g|, so r^2 - |s'|^2 = |g|^2 - 2 s' g: linear in g and |g|^2
+        for place, reward in zip(context.next_observation, context.reward, strict=True):
+            sides = np.column_stack([-2 * place, np.ones(len(place))])
+            goals.append(np.linalg.lstsq(sides, reward**2 - (place**2).sum(1), rcond=None)[0][:2])
+        return np.array(goals)
+
+
+@pytest.mark.parametrize(("reads", "followed", "way"), [("task", 1.0, 1.0), ("behaviour", 0, 0)])
+def test_the_swap_tells_a_reader_of_the_task_from_one_of_behaviour(
+    tiny_dataset, monkeypatch, reads, followed, way
+):
+    def goal(_agent, dataset, task):
+        return dataset.task(task).parameters
+
+    monkeypatch.setattr(swap, "_logged_code", goal)
+    found = swap.swap(Walker(reads), tiny_dataset, 2)
+    assert found["episodes"] == 2 * len(tiny_dataset.tasks)
+    assert found["followed_task"] == {"train": followed, "test-id": followed, "test-ood": followed}
+    assert list(found["way"].values()) == pytest.approx([way] * 3, abs=0.1)
+
+
+def test_a_swap_that_cannot_be_measured_says_why(tiny_dataset, monkeypatch):
+    only = {"train": [0], "test-id": [20], "test-ood": [30]}
+    monkeypatch.setattr(type(tiny_dataset), "group", lambda _, name: only[name])
+    assert "only one training task" in swap.swap(Walker("task"), tiny_dataset, 2)["missing"]
+    monkeypatch.setattr(tiny_dataset, "has_simulator", False)
+    assert "no simulator" in swap.swap(Walker("task"), tiny_dataset, 2)["missing"]

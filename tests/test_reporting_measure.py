@@ -288,6 +288,8 @@ def test_what_z_knows(family):
     assert [cell.value for cell in er_trl.cells] == pytest.approx([31, 32, 33, 60, 30, 10])
     assert [cell.value for cell in raw.cells] == pytest.approx([71, 72, 73])
     assert [cell.value for cell in chance.cells] == pytest.approx([10] * 3)
+    er_trl, _ = representation.swap(family, probed).rows
+    assert [cell.value for cell in er_trl.cells] == pytest.approx([25, 50, 75, 10, -20, 130])
 
 
 def test_regression_beside_the_papers_and_probes_that_are_missing(tmp_path):

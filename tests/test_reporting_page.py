@@ -87,7 +87,7 @@ def sketched(monkeypatch):
     """Reports with blank figures, for tests that look at words."""
 
     def draw(family, material):
-        kinds = ("curves", "shift", "profiles", "tasks", "adaptation", "probes")
+        kinds = ("curves", "shift", "profiles", "tasks", "adaptation", "probes", "swap")
         return {kind: Picture(f"sketch-{kind}", Figure((1, 1))) for kind in kinds}
 
     monkeypatch.setattr("ertrl.reporting.compose.draw_family", draw)
@@ -113,7 +113,7 @@ def test_the_folder_is_complete(made):
     names = {str(p.relative_to(made.parent)) for p in made.parent.rglob("*") if p.is_file()}
     figures = {
         f"figures/point-robot-{kind}.{end}"
-        for kind in ("curves", "shift", "tasks", "profiles", "adaptation", "probes")
+        for kind in ("curves", "shift", "tasks", "profiles", "adaptation", "probes", "swap")
         for end in ("png", "pdf")
     }
     tables = {f"tables/{t}" for t in ("summary.md", "summary.tex", "summary.csv", "benefit.md")}
@@ -155,7 +155,7 @@ def test_the_page_says_what_it_should(page):
     assert "Beside the paper" not in page.text
     assert "95.0" in page.text[page.text.index("z from expert data") :]
     probes = page.text[page.text.index("Does z tell the task?") :]
-    for said in ("0.250", "0.200", "0.500", "31%", "71%", "10%", "30%"):
+    for said in ("0.250", "0.200", "0.500", "31%", "71%", "10%", "30%", "follows the task", "−20%"):
         assert said in probes, said
 
 

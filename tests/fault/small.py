@@ -31,7 +31,7 @@ COLLECT = dataclasses.replace(
     random_steps=40,
     updates_per_step=8,
 )
-PROBES = ProbeSettings(10, 5, leak_contexts=2, leak_checkpoints=2, projected=8)
+PROBES = ProbeSettings(10, 5, leak_contexts=2, leak_checkpoints=2, swap_partners=2, projected=8)
 
 
 class SmallRobot(PointRobot):

@@ -74,9 +74,14 @@ def _probe_lines(probes: dict[str, Any]) -> list[str]:
     for entry in probes["regression"]:
         what = f"{entry['target']} from one {entry['context']}, {entry['model']}"
         lines.append(f"  {what:40} {entry['test_rmse']:8.4f}")
-    found = probes["leak"]
-    if "missing" in found:
-        return [*lines, f"behaviour leak not measured: {found['missing']}"]
-    chance = f"(chance {found['chance']:.3f})"
-    lines.append(f"telling the behaviour policy's checkpoint from z {chance}:")
-    return lines + [f"  {group:40} {value:8.3f}" for group, value in found["accuracy"].items()]
+    leak, swap = probes["leak"], probes["swap"]
+    if "missing" in leak:
+        lines.append(f"behaviour leak not measured: {leak['missing']}")
+    else:
+        chance = f"(chance {leak['chance']:.3f})"
+        lines.append(f"telling the behaviour policy's checkpoint from z {chance}:")
+        lines += [f"  {group:40} {value:8.3f}" for group, value in leak["accuracy"].items()]
+    if "missing" in swap:
+        return [*lines, f"whether z follows task or behaviour not measured: {swap['missing']}"]
+    lines.append("z follows the task, where the agent acts as in another one (0 never, 1 always):")
+    return lines + [f"  {group:40} {value:8.3f}" for group, value in swap["followed_task"].items()]

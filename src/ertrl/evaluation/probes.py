@@ -3,6 +3,7 @@
 - Regression: from z to the task's true parameters, by linear regression and by support vector
   regression, on held-out tasks; beside it, predicting the same mean for all.
 - Leak: from z to the checkpoint of the behaviour policy that collected the context, within a task.
+- Swap: whether z follows the task or the behaviour, where an agent acts another task (swap.py).
 - Projection: z of single transitions of a few tasks in the plane, by PCA and by t-SNE.
 """
 
@@ -30,6 +31,7 @@ from ertrl.data import Dataset
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.protocols import steps_of_checkpoint
+from ertrl.evaluation.swap import swap
 from ertrl.text import Described
 from ertrl.types import Context
 
@@ -56,6 +58,8 @@ class ProbeSettings:
     """Contexts per task, checkpoint and half of its episodes for the leak."""
     leak_checkpoints: Annotated[int, Interval(ge=2, le=1_000_000)] = 10
     """Behaviour policies to tell apart, evenly from first to last; neighbours hardly differ."""
+    swap_partners: Annotated[int, Interval(ge=1, le=1_000_000)] = 4
+    """Training tasks that an agent acts in every task, an episode each."""
     projected: Annotated[int, Interval(ge=8, le=1_000_000)] = 128
     """Single transitions per task in the projection (the paper: 256; t-SNE takes its time)."""
 
@@ -88,6 +92,7 @@ def probe_agent(
             "settings": to_json(settings),
             "regression": regression(agent, dataset, settings),
             "leak": leak(agent, dataset, settings),
+            "swap": swap(agent, dataset, settings.swap_partners),
             "projection": projection(agent, dataset, settings),
         }
 

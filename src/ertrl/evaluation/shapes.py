@@ -131,10 +131,20 @@ class VarianceShares(Shape):
 Shares = dict[Name, Annotated[float, Meta(ge=0, le=1)]]
 
 
-class Leak(Shape):
-    """How well z tells the behaviour policy, or why that is missing."""
+class Measured(Shape):
+    """All that was measured, or why that is missing."""
 
     missing: Text | UnsetType = UNSET
+
+    def __post_init__(self):
+        measured = [n for n in self.__struct_fields__[1:] if getattr(self, n) is not UNSET]
+        if len(measured) != (len(self.__struct_fields__) - 1) * (self.missing is UNSET):
+            raise ValueError(f"Expected all measurements, or what is missing; got {measured}")
+
+
+class Leak(Measured):
+    """How well z tells the behaviour policy."""
+
     checkpoints: Whole | UnsetType = UNSET
     context_size: Whole | UnsetType = UNSET
     chance: Real | UnsetType = UNSET
@@ -143,12 +153,18 @@ class Leak(Shape):
     variance: VarianceShares | UnsetType = UNSET
 
     def __post_init__(self):
-        measured = [n for n in self.__struct_fields__[1:] if getattr(self, n) is not UNSET]
-        if len(measured) != (len(self.__struct_fields__) - 1) * (self.missing is UNSET):
-            raise ValueError(f"Expected all measurements, or what is missing; got {measured}")
+        super().__post_init__()
         both = self.accuracy, self.raw_accuracy
         if UNSET not in both and set(both[0]) != set(both[1]):  # ty: ignore
             raise ValueError("Expected the same groups in accuracy and raw_accuracy")
+
+
+class Swap(Measured):
+    """Whether z follows the task or the behaviour."""
+
+    episodes: Whole | UnsetType = UNSET
+    followed_task: Shares | UnsetType = UNSET
+    way: dict[Name, Real] | UnsetType = UNSET
 
 
 class Projection(Shape):
@@ -172,6 +188,7 @@ class ProbeSizes(Shape):
     contexts: Few
     leak_contexts: Few | UnsetType = UNSET
     leak_checkpoints: Few | UnsetType = UNSET
+    swap_partners: Few | UnsetType = UNSET
     projected: Few | UnsetType = UNSET
 
 
@@ -184,6 +201,8 @@ class Probes(Numbered, kw_only=True):
     settings: ProbeSizes
     regression: list[Regression]
     leak: Leak
+    swap: Swap | UnsetType = UNSET
+    """Probes from before it was measured have none."""
     projection: Projection
 
     def __post_init__(self):
@@ -191,4 +210,6 @@ class Probes(Numbered, kw_only=True):
         distinct("models of regression", said)
 
 
+KEPT_PROBES = ("settings", "regression", "leak", "swap")
+"""What small files keep of probes: all but the projection."""
 RECORDS: dict[str, Any] = {"evaluations": Evaluation, "probes": Probes}

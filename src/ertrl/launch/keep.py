@@ -10,6 +10,7 @@ from ertrl.config import to_json
 from ertrl.data import Dataset
 from ertrl.data.layout import SCALE
 from ertrl.evaluation import mean_of_measured, normalise, summarise
+from ertrl.evaluation.shapes import KEPT_PROBES
 from ertrl.launch.place import Place, record_of
 from ertrl.launch.plan import Cell, Data, Grid
 from ertrl.training import Run
@@ -50,7 +51,7 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
         },
         "tasks": result["tasks"],
         "groups": result["groups"],
-        "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
+        "probes": probes and {k: probes[k] for k in KEPT_PROBES if k in probes},
         # Of one that was gone on with, at the speed of its last process.
         "seconds": round(record["seconds"] / max(1 - record["began_at"], 1e-3), 1),
         "threads": record["threads"],

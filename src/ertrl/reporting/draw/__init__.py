@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ertrl.reporting.draw import findings, planes, returns
 from ertrl.reporting.draw.look import house_style, settle
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.representation import probes_of, targets
+from ertrl.reporting.measure.representation import probes_of, swap, targets
 from ertrl.reporting.read.dataset import Material
 from ertrl.reporting.read.results import FamilyResults
 
@@ -47,6 +47,8 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
         probed = probes_of(family)
         if probed and targets(probed):
             made["probes"] = findings.probe_bars(family, probed)
+        if swap(family, probed):
+            made["swap"] = findings.swap_bars(family, probed)
         if material.dataset is not None:
             if shown := {v.label: seeds[0]["projection"] for v, seeds in probed}:
                 made["projection"] = planes.projections(family, material.axis, shown)

@@ -48,6 +48,22 @@ def probe_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
     return figure
 
 
+def swap_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
+    """How often z follows the task, where an agent acts as in another one."""
+    groups = list(family.groups)
+    figure, ((panel,),) = new_figure(2.2, 1, 1)
+    for place, one in enumerate(probed):
+        for i, group in enumerate(groups):
+            followed = 100 * np.array(one.swaps("followed_task", group))
+            _bar(panel, i, place, len(probed), followed, colour_of(one.variant.place))
+    panel.set_title("z follows the task, not the behaviour, %")
+    panel.set_xticks(range(len(groups)), [group_title(group) for group in groups])
+    panel.tick_params(axis="x", length=0)
+    panel.set_ylim(0, 103)
+    legend_above(figure, [Patch(color=colour_of(v.place), label=v.label) for v, _ in probed])
+    return figure
+
+
 def _hold_against(panel: Axes, groups: list[str], first: Probed) -> None:
     chance = 100 * first.seeds[0]["leak"]["chance"]
     panel.axhline(chance, color=MUTED, linewidth=0.8)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ertrl.envs import group_title
 from ertrl.reporting.measure.comparison import Column, Row, anchor_row, row_of
 from ertrl.reporting.measure.statistics import Estimate, estimate_of
 from ertrl.reporting.read.paper import in_paper, paper_results
@@ -38,6 +39,11 @@ class Probed(NamedTuple):
         """The accuracy of each seed, of z or of the raw context."""
         found = [probes["leak"] for probes in self.seeds]
         return [leak[kind][group] for leak in found if kind in leak and group in leak[kind]]
+
+    def swaps(self, kind: str, group: str) -> list[float]:
+        """'followed_task' or 'way' of each seed that was asked."""
+        found = [probes.get("swap", {}).get(kind, {}) for probes in self.seeds]
+        return [values[group] for values in found if group in values]
 
     def row(self, cells: Sequence[Estimate | None]) -> Row:
         """A row of this variant; not every seed may have been probed."""
@@ -130,3 +136,25 @@ def leak(family: FamilyResults, probed: Sequence[Probed]) -> Leak:
     for label, values in (("raw context", raw), ("chance", [every[0]["chance"]] * len(raw))):
         rows.append(anchor_row(label, label, [Estimate(100 * x, 0) for x in values]))
     return Leak(rows, every[0]["checkpoints"], every[0]["context_size"])
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Whom z follows where an agent acts as in another task, in percent."""
+
+    columns: list[Column]
+    rows: list[Row]
+    """How often it is nearer to the task, per group, and how far it goes towards it, median."""
+
+
+def swap(family: FamilyResults, probed: Sequence[Probed]) -> Swap | None:
+    """Of the variants that were asked; None: nobody was."""
+    kinds = {"followed_task": "follows the task", "way": "way to the task"}
+    asked = [(kind, group) for kind in kinds for group in family.groups]
+    rows = []
+    for one in probed:
+        found = [one.swaps(*question) for question in asked]
+        if any(found):
+            rows.append(one.row([estimate_of([100 * x for x in values]) for values in found]))
+    columns = [Column(kinds[kind], group_title(group)) for kind, group in asked]
+    return Swap(columns, rows) if rows else None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ertrl.evaluation import missing_repeats
+from ertrl.evaluation.shapes import KEPT_PROBES
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.measure.scores import success_of
@@ -73,7 +74,7 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
         "logs": run.evaluations.get(variant.step, {}).get("logs"),
         "oracle_normalised_per_task": _nulls(oracle),
         "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
-        "probes": probes and {k: probes[k] for k in ("settings", "regression", "leak")},
+        "probes": probes and {k: probes[k] for k in KEPT_PROBES if k in probes},
         "provenance": run.run.spec["provenance"],
     }
 

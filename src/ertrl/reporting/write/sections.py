@@ -169,6 +169,7 @@ def _probes(report: FamilyReport) -> Data:
         "probed": True,
         "regression": representation.regression(report.results, probed),
         "leak": representation.leak(report.results, probed),
+        "swap": representation.swap(report.results, probed),
         "missing": representation.not_probed(report.results),
     }
 
