@@ -368,4 +368,4 @@ def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:
             f"{where}: an action lies outside of the action space, {low.tolist()} to "
             f"{high.tolist()}; the data and its description do not fit together"
         )
-    return np.clip(bounds.inward(actions), -1, 1)
+    return bounds.cut(actions)
