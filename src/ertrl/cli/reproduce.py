@@ -1,6 +1,5 @@
 """`ertrl reproduce`."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -90,7 +89,9 @@ def run(
                 "after": job.after,
                 "command": job.command,
                 "done": job.name not in to_do,
-                **{k: v for k, v in asdict(job).items() if k in ("seconds", "memory", "disk")},
+                "seconds": job.seconds,
+                "memory": job.memory,
+                "disk": job.disk,
             }
             for job in jobs
         ]
