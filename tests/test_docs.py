@@ -271,6 +271,17 @@ def test_commands_and_options_that_are_named_exist(page):
             assert name in words, f"{page.name} names --{option}"
 
 
+@pytest.mark.parametrize("page", ["add-a-method.md", "add-a-learner.md"])
+def test_functions_that_help_exist(page):
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    first_columns = re.findall(
+        r"^\| (`[^|]*`) \|", (ROOT / "docs" / page).read_text(), re.MULTILINE
+    )
+    named = {name for cell in first_columns for name in re.findall(r"(\w+)\(", cell)}
+    assert {"minimise", "critic_step"} & named
+    assert named <= set(re.findall(r"(?:def|class) (\w+)", source))
+
+
 @by_page
 def test_files_that_are_named_exist(page):
     """`envs/physics.py`, `tests/test_losses.py`, `src/ertrl/methods/`: after a move docs follow."""
