@@ -27,7 +27,6 @@ from ertrl.provenance import provenance
 from ertrl.runtime.inference import LeastSquares
 from ertrl.runtime.layers import MLP
 from ertrl.training.update import init
-from ertrl.types import Dims
 from shared import KEEP
 
 UPDATE_SIZE = 20
@@ -42,8 +41,7 @@ def adaptation_speed(
     A graph keeps no sums, so with ONNX z is inferred from one transition, or from 100. Where
     onnxruntime is not installed, only NumPy is measured.
     """
-    made = make_family(family)
-    dims = Dims(made.observation_dim, made.action_dim, len(made.split["train"]))
+    dims = make_family(family).dims
     onnx = all(map(find_spec, ("onnx", "onnxruntime")))
     results = {}
     with threadpool_limits(1):

@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ertrl import api, store
+from ertrl.colours import PALETTE
 from ertrl.data import Dataset
 from ertrl.envs import GROUPS
 from ertrl.launch.plan import parse_data
@@ -85,7 +86,7 @@ def draw(collections: dict[str, dict[str, Any]], path: Path) -> None:
         axis.axis("off")
     for axis, (family, found) in zip(axes.flat, collections.items(), strict=False):
         minutes = [point["seconds"] / 60 for point in found["curve"]]
-        axis.plot(minutes, [point["train"] for point in found["curve"]], ".-", color="#0b6e99")
+        axis.plot(minutes, [point["train"] for point in found["curve"]], ".-", color=PALETTE[0])
         axis.axhline(found["target"]["deterministic_return"], color="#888", ls="--", lw=1)
         axis.set_title(family, fontsize=10)
         axis.set_xlim(left=0)

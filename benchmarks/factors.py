@@ -24,6 +24,7 @@ import numpy as np
 from scipy import stats
 
 from ertrl import store
+from ertrl.colours import PALETTE
 from ertrl.envs import GROUPS, group_title
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch.plan import Cell, Contender, Data, Grid
@@ -171,7 +172,7 @@ def draw(told: dict[str, Any], path: Path) -> None:
         len(told), len(GROUPS), figsize=(11, 0.9 + 2.3 * len(told)),
         layout="constrained", sharey="row", squeeze=False,
     )  # fmt: skip
-    colours = dict(zip(PAPER_PROTOCOLS, ("#0072b2", "#d55e00", "#009e73"), strict=True))
+    colours = dict(zip(PAPER_PROTOCOLS, PALETTE, strict=False))
     for row, (family, by_key) in zip(panels, told.items(), strict=True):
         for panel, group in zip(row, GROUPS, strict=True):
             panel.axvline(0, color="#888", lw=1)

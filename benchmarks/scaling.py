@@ -250,8 +250,7 @@ def paper_on_gpus(
     """
     hours = []
     for family in families:
-        made = make_family(family)
-        dims = Dims(made.observation_dim, made.action_dim, len(made.split["train"]))
+        dims = make_family(family).dims
         for method in names:
             config = train_config("paper", family, method)
             state = eqx.filter_eval_shape(init, config, dims)

@@ -63,6 +63,17 @@ def same_threads(monkeypatch):
     monkeypatch.setenv("NPROC", os.environ["NPROC"])
 
 
+@pytest.fixture
+def forgets_own_parts(monkeypatch):
+    """Methods, learners and families that a test makes known are not known to later ones."""
+    from ertrl.plugins import OWN, _loaded, _registered
+
+    monkeypatch.setenv(OWN, "")
+    yield
+    _registered.clear()
+    _loaded.clear()
+
+
 @pytest.fixture(scope="session")
 def tiny_dataset(tmp_path_factory):
     """A complete Point-Robot dataset, collected in a second or two."""

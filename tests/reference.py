@@ -94,6 +94,13 @@ def for_rows(z, batch_size):
     return np.stack([np.stack([of_task] * batch_size) for of_task in np.asarray(z)])
 
 
+def twin_error(critic, s, a, z, y):
+    """Squared errors of two critics."""
+    zs = for_rows(z, s.shape[1])
+    nets = critic.first, critic.second
+    return sum(((mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+
+
 def tanh_gaussian_log_density(u, mean, log_std):
     """Change of variables a = tanh(u): log N(u) - sum log |da/du|, with da/du = 1 / cosh(u)^2."""
     u = np.asarray(u, np.float64)

@@ -4,25 +4,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import reference as ref
 from ertrl import losses
 from ertrl.errors import ConfigError
-from ertrl.methods import get_method
 from ertrl.methods.encoder import EncoderConfig, GaussianEncoder
 from ertrl.nets import Moments
 from ertrl.types import Context, Dims
 from toys import (
     DIMS,
-    LATENT,
-    SAMPLING,
+    NO_SLOPE,
     assert_follows,
     assert_trees_equal,
-    double,
-    method_program,
+    examples,
+    method_setting,
+    numbers,
     one_batch,
     random_state,
     small_config,
@@ -31,24 +30,9 @@ from toys import (
     with_fields,
 )
 
-examples = settings(derandomize=True, deadline=None, max_examples=25)
-NO_SLOPE = np.zeros((SAMPLING.meta_batch, LATENT))
-
 
 def close(ours, twin, rtol=1e-4, atol=1e-4):
     np.testing.assert_allclose(np.asarray(ours), twin, rtol=rtol, atol=atol)
-
-
-def numbers(*shape, least=-2.0, most=2.0):
-    return arrays(np.float32, shape, elements=st.floats(least, most, width=32))
-
-
-def setting(method, seed=0, **values):
-    """Configuration, program in double precision, state and batch."""
-    config, program = method_program(method, **values)
-    batch = double(one_batch(small_config(method, "td3bc"), seed=seed))
-    state = double(random_state(get_method(method).init, config, DIMS, seed=seed))
-    return config, program, state, batch
 
 
 def dml(config, codes, task):
@@ -163,7 +147,7 @@ def test_what_never_changes_is_not_divided_by_zero():
 
 
 def test_csro_follows_distance_metric_and_bound():
-    config, program, state, batch = setting("csro", next_observation=True)
+    config, program, state, batch = method_setting("csro", next_observation=True)
     new, metrics = program(state, batch, NO_SLOPE)
     context = batch.context
 
@@ -190,7 +174,7 @@ def test_csro_follows_distance_metric_and_bound():
 
 
 def test_the_bound_reaches_csro_s_encoder_only():
-    _, program, state, batch = setting("csro", next_observation=True)
+    _, program, state, batch = method_setting("csro", next_observation=True)
     without, much = (program(state, batch, NO_SLOPE, club_weight=w)[0] for w in (0.0, 100.0))
     assert_trees_equal(without.club, much.club)
     assert trees_differ(without.encoder, much.encoder)
@@ -201,7 +185,7 @@ def test_the_bound_reaches_csro_s_encoder_only():
 
 @pytest.mark.parametrize("scale", ["changes", "states"])
 def test_unicorn_follows_distance_metric_and_prediction(scale):
-    config, program, state, batch = setting("unicorn", change_scale=scale)
+    config, program, state, batch = method_setting("unicorn", change_scale=scale)
     state = state._replace(seen=jax.tree.map(np.zeros_like, state.seen))
     new, metrics = program(state, batch, NO_SLOPE)
     s, a, r, s2, _ = batch.rl
@@ -226,7 +210,7 @@ def test_unicorn_follows_distance_metric_and_prediction(scale):
 
 
 def test_supervised_unicorn_follows_the_task_s_number_alone():
-    config, program, state, batch = setting("unicorn", supervision="task")
+    config, program, state, batch = method_setting("unicorn", supervision="task")
     new, metrics = program(state, batch, NO_SLOPE)
 
     def loss(nets):
@@ -250,7 +234,7 @@ def test_supervised_unicorn_must_know_how_many_tasks_there_are():
 
 
 def test_offline_pearl_s_encoder_follows_the_critic_s_slope():
-    config, program, state, batch = setting("offline-pearl")
+    config, program, state, batch = method_setting("offline-pearl")
     slope = np.random.default_rng(0).normal(size=NO_SLOPE.shape)
     new, _ = program(state, batch, slope)
 
@@ -273,7 +257,7 @@ def belief(encoder, context, row):
 
 
 def test_probabilistic_pearl_samples_its_belief_and_keeps_it_near_the_prior():
-    config, program, state, batch = setting("offline-pearl", probabilistic=True)
+    config, program, state, batch = method_setting("offline-pearl", probabilistic=True)
     slope = np.random.default_rng(0).normal(size=NO_SLOPE.shape)
     new, metrics = program(state, batch, slope)
     noise = table(NO_SLOPE.shape, "normal")
@@ -334,7 +318,7 @@ def test_training_conditions_on_the_sample_that_the_encoder_is_updated_for():
 
 def test_per_state_entropy_spreads_draws_within_few_states():
     values = {"rounds": 1, "entropy": "per-state", "draws_per_state": 4}
-    config, program, state, batch = setting("er-trl", **values)
+    config, program, state, batch = method_setting("er-trl", **values)
     new, metrics = program(state, batch, NO_SLOPE)
     s = batch.rl.observation[:, :3]  # 12 rows, 4 draws each: as many generated actions as before
 
@@ -364,11 +348,11 @@ def test_too_few_draws_per_state_are_refused():
 
 
 def test_er_trl_without_dml_follows_the_entropy_alone():
-    _, program, state, batch = setting("er-trl", rounds=1, use_dml=False)
+    _, program, state, batch = method_setting("er-trl", rounds=1, use_dml=False)
     new, metrics = program(state, batch, NO_SLOPE)
     assert metrics["dml_loss"] > 0, "it is still watched"
     assert_trees_equal(new, program(state, batch, NO_SLOPE, beta=50.0)[0])
     still, _ = program(state, batch, NO_SLOPE, mi_weight=0.0)
     assert_trees_equal(still.encoder.net, state.encoder.net)
-    _, with_dml, *_ = setting("er-trl", rounds=1)
+    _, with_dml, *_ = method_setting("er-trl", rounds=1)
     assert trees_differ(new.encoder, with_dml(state, batch, NO_SLOPE)[0].encoder)

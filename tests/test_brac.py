@@ -184,9 +184,7 @@ def test_follows_its_own_losses(kind):
     y = ref.td_target(config.reward_scale * r, terminated, next_value, config.discount)
 
     def critic_loss(critic, z=z):
-        zs = ref.for_rows(z, s.shape[1])
-        nets = critic.first, critic.second
-        return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+        return ref.twin_error(critic, s, a, z, y)
 
     def divergence(action, mean, log_std):  # by the estimator after its steps
         if kind == "dual":

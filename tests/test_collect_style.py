@@ -9,9 +9,9 @@ from scipy.linalg import sqrtm
 
 from conftest import TINY_COLLECT
 from ertrl import api
+from ertrl.collection.buffer import Replay, style_bonus, style_directions
 from ertrl.collection.distance import policy_distance, wasserstein
 from ertrl.collection.policies import Eyes
-from ertrl.collection.replay import Replay, style_bonus, style_directions
 from ertrl.envs import Step, make_family
 from ertrl.errors import DataError
 

@@ -13,9 +13,9 @@ import pytest
 from conftest import TINY_COLLECT
 from ertrl import api, store
 from ertrl.collection import sac
+from ertrl.collection.buffer import Replay
 from ertrl.collection.collect import collect
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.replay import Replay
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description

@@ -27,7 +27,6 @@ from ertrl.envs import GROUPS, rollout
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
-from ertrl.plugins import _registered
 from ertrl.profiles import collect_config, train_config
 from ertrl.reporting.measure.statistics import welch
 from ertrl.reporting.read.paper import paper_results
@@ -186,6 +185,7 @@ def test_the_page_on_own_logs_runs(tmp_path, monkeypatch, capsys):
         assert abs(float(re.search(r"\[(.*)\]", line).group(1))) <= 8
 
 
+@pytest.mark.usefixtures("forgets_own_parts")
 def test_the_page_on_own_environments_runs():
     names = {}
     for block in python_blocks("own-environment.md"):
@@ -193,7 +193,6 @@ def test_the_page_on_own_environments_runs():
     family = names["family"]()
     assert family.n_tasks == 12
     assert len(python_blocks("own-environment.md")[0].split("def make")[1].splitlines()) < 15
-    _registered.clear()
 
 
 def test_returns_from_own_logs_are_those_of_the_results():
@@ -270,6 +269,17 @@ def test_commands_and_options_that_are_named_exist(page):
         for part in option.split("."):
             name = part.removeprefix("no-").replace("-", "_")
             assert name in words, f"{page.name} names --{option}"
+
+
+@pytest.mark.parametrize("page", ["add-a-method.md", "add-a-learner.md"])
+def test_functions_that_help_exist(page):
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    first_columns = re.findall(
+        r"^\| (`[^|]*`) \|", (ROOT / "docs" / page).read_text(), re.MULTILINE
+    )
+    named = {name for cell in first_columns for name in re.findall(r"(\w+)\(", cell)}
+    assert {"minimise", "critic_step"} & named
+    assert named <= set(re.findall(r"(?:def|class) (\w+)", source))
 
 
 @by_page

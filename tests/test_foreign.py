@@ -14,8 +14,9 @@ from ertrl.collection.config import CollectConfig
 from ertrl.contracts import CHECKS, check_part
 from ertrl.envs import env_id, family_names, rollout
 from ertrl.errors import ConfigError, PluginError
-from ertrl.plugins import OWN, _loaded, _registered
+from ertrl.plugins import _registered
 
+pytestmark = pytest.mark.usefixtures("forgets_own_parts")
 TASKS = [{"k": float(k)} for k in (1, 2, 3, 4)]
 
 
@@ -45,14 +46,6 @@ class Env(gymnasium.Env):
 class Old(Env):
     def reset(self):
         return np.zeros(2, np.float32)
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch):
-    monkeypatch.setenv(OWN, "")
-    yield
-    _registered.clear()
-    _loaded.clear()
 
 
 def family(wrong="", name="mine", **options):

@@ -25,6 +25,7 @@ from toys import (
     LATENT,
     LEARNERS,
     METHODS,
+    NO_SLOPE,
     NOISE,
     SAMPLING,
     assert_follows,
@@ -35,6 +36,7 @@ from toys import (
     learner_program,
     leaves,
     method_program,
+    method_setting,
     one_batch,
     random_state,
     small_config,
@@ -43,7 +45,6 @@ from toys import (
     write_dataset,
 )
 
-NO_SLOPE = np.zeros((SAMPLING.meta_batch, LATENT))
 every_learner = pytest.mark.parametrize("learner", LEARNERS)
 every_critic = pytest.mark.parametrize(
     "learner", [name for name in LEARNERS if get_learner(name).has_critic]
@@ -54,7 +55,7 @@ def setting(learner, seed=0, **values):
     """Configuration, program, state, batch and z of a learner on its own."""
     config, program = learner_program(learner, **values)
     state = random_state(get_learner(learner).init, config, DIMS, LATENT, seed=seed)
-    batch = double(one_batch(small_config("focal", learner, **values), learner, seed))
+    batch = double(one_batch(small_config("focal", learner, **values), seed))
     z = np.tanh(np.random.default_rng(seed).normal(size=(len(batch.task), LATENT)))
     return config, program, double(state), batch, z
 
@@ -81,7 +82,7 @@ def traced_update(method, learner):
     found = influences(
         lambda state, batch: update(config, state, batch, run_key(0))[0],
         state,
-        one_batch(config, learner),
+        one_batch(config),
     )
     return {
         out: {i.removeprefix("[0]") for i in inputs if i.startswith("[0]")}
@@ -147,7 +148,7 @@ def test_an_update_hands_z_its_slope_and_fresh_keys_around():
 def traced_learner(learner):
     config = small_config("focal", learner)
     state = random_state(get_learner(learner).init, config.learner, DIMS, LATENT)
-    batch, key = one_batch(config, learner), jax.random.key(0)
+    batch, key = one_batch(config), jax.random.key(0)
 
     def new_state(state, z):
         step = get_learner(learner).update(config.learner, state, batch.rl, batch.more_rl, z, key)
@@ -240,14 +241,8 @@ def test_focal_encoder_follows_the_distance_metric(contexts, next_observation):
     assert_trees_equal(new, program(state, batch, NO_SLOPE + 1e6)[0])
 
 
-def er_trl_setting(seed=0):
-    config, program = method_program("er-trl", rounds=1)
-    batch = double(one_batch(small_config("er-trl", "td3bc"), seed=seed))
-    return config, program, double(random_state(config.init, DIMS, seed=seed)), batch
-
-
 def test_er_trl_encoder_follows_distance_metric_and_entropy():
-    config, program, state, batch = er_trl_setting()
+    config, program, state, batch = method_setting("er-trl", rounds=1)
     new, metrics = program(state, batch, NO_SLOPE)
     # The entropy is that of the generator after its GAN round.
     loss = representation_loss(config, batch, new.gan.generator.net)
@@ -260,7 +255,7 @@ def test_er_trl_encoder_follows_distance_metric_and_entropy():
 
 
 def test_the_entropy_reaches_the_encoder_only():
-    _, program, state, batch = er_trl_setting()
+    _, program, state, batch = method_setting("er-trl", rounds=1)
     without, _ = program(state, batch, NO_SLOPE, mi_weight=0.0)
     much, _ = program(state, batch, NO_SLOPE, mi_weight=100.0)
     assert_trees_equal(without.gan, much.gan)
@@ -268,7 +263,7 @@ def test_the_entropy_reaches_the_encoder_only():
 
 
 def test_an_encoder_step_on_the_entropy_spreads_the_generated_actions():
-    config, program, state, batch = er_trl_setting()
+    config, program, state, batch = method_setting("er-trl", rounds=1)
     new, _ = program(state, batch, NO_SLOPE, mi_weight=1e6)
     before, after = (
         ref.action_entropy(fakes(trained.net, batch, new.gan.generator.net), config.ridge).mean()
@@ -279,8 +274,8 @@ def test_an_encoder_step_on_the_entropy_spreads_the_generated_actions():
 
 def test_gan_rounds_leave_no_trace_in_the_encoder():
     # Without the entropy term ER-TRL's encoder steps as FOCAL's does, whatever the GAN is.
-    _, program, state, batch = er_trl_setting()
-    other = state._replace(gan=er_trl_setting(seed=1)[2].gan)
+    _, program, state, batch = method_setting("er-trl", rounds=1)
+    other = state._replace(gan=method_setting("er-trl", seed=1, rounds=1)[2].gan)
     one, _ = program(state, batch, NO_SLOPE, mi_weight=0.0)
     two, _ = program(other, batch, NO_SLOPE, mi_weight=0.0)
     assert trees_differ(one.gan, two.gan)
@@ -295,7 +290,7 @@ def test_gan_rounds_leave_no_trace_in_the_encoder():
 
 
 def test_gan_follows_its_own_losses():
-    config, program, state, batch = er_trl_setting()
+    config, program, state, batch = method_setting("er-trl", rounds=1)
     new, metrics = program(state, batch, NO_SLOPE)
     old, s, real = state.gan, batch.rl.observation, batch.rl.action
     codes = ref.encode(state.encoder.net.net, batch.context, next_observation=False)
@@ -470,9 +465,7 @@ def test_td3bc_follows_its_own_losses():
     y = ref.td_target(r, terminated, later, config.discount)
 
     def critic_loss(critic, z=z):
-        zs = ref.for_rows(z, s.shape[1])
-        nets = critic.first, critic.second
-        return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+        return ref.twin_error(critic, s, a, z, y)
 
     def actions_and_values(actor):
         action = np.tanh(ref.mlp(actor, s, zs))
@@ -540,9 +533,7 @@ def test_iql_follows_its_own_losses():
         return (weight * (0.5 * off**2 + np.log(std)).sum(axis=-1)).mean()
 
     def critic_loss(critic, z=z):
-        zs = ref.for_rows(z, s.shape[1])
-        nets = critic.first, critic.second
-        return sum(((ref.mlp(q, s, a, zs)[..., 0] - y) ** 2).mean() for q in nets)
+        return ref.twin_error(critic, s, a, z, y)
 
     for name, loss in (("value", value_loss), ("actor", actor_loss), ("critic", critic_loss)):
         assert_follows(loss, getattr(state, name), getattr(new, name), config.learning_rate)

@@ -9,7 +9,7 @@ from ertrl.data.sampler import SamplingConfig
 from ertrl.evaluation.idaq import CANDIDATES, EPISODES, _least_like, idaq
 from ertrl.evaluation.protocols import EvaluationConfig, Trial
 from ertrl.types import Transitions
-from toys import DIMS, ToyFamily
+from toys import DIMS, ToyFamily, second_row_diverges
 
 HORIZON = 5
 GOALS = np.linspace(-0.8, 0.8, 9).astype(np.float32)
@@ -123,16 +123,7 @@ def test_rows_do_not_know_of_each_other(row):
 
 
 def test_a_diverged_episode_is_never_context():
-    family = GoalFamily([0.2, 0.2])
-    simulate = family.simulate
-
-    def broken(parameters, threads=None):
-        simulation = simulate(parameters)
-        step = simulation.step
-        simulation.step = lambda a: step(a)._replace(diverged=np.array([False, True]))
-        return simulation
-
-    family.simulate = broken
+    family = second_row_diverges(GoalFamily([0.2, 0.2]))
     settings = EvaluationConfig(repeats=1)
     trial = Trial("idaq", Imitator(), family, stub_dataset([0.2, 0.2]), settings, 0)
     idaq(trial)

@@ -13,7 +13,6 @@ from ertrl.data import Dataset, import_logs
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError
 from ertrl.methods import methods
-from ertrl.plugins import _registered
 from ertrl.profiles import default_profile, train_config
 from ertrl.profiles.sizes import DataSize, settings_for
 
@@ -340,6 +339,7 @@ def test_agents_speak_the_units_of_the_logs(tmp_path):
         agent.adapt(own | {"action": 1000 * stored.action})
 
 
+@pytest.mark.usefixtures("forgets_own_parts")
 def test_the_example_runs(tmp_path, monkeypatch):
     examples = Path(__file__).parent.parent / "examples"
     monkeypatch.syspath_prepend(examples)
@@ -353,7 +353,6 @@ def test_the_example_runs(tmp_path, monkeypatch):
     returns = own_logs.main(tmp_path, tiny, episodes=1)
     assert len(returns) == 12
     assert {r["group"] for r in returns.values()} == {"train", "test-id"}
-    _registered.clear()
 
 
 def test_settings_follow_from_the_data(tmp_path):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from jax.test_util import check_grads
@@ -14,17 +14,16 @@ from scipy import integrate
 from scipy.stats import expectile, norm
 
 import reference
+import toys
 from ertrl import losses
 from ertrl.nets import MLP, TanhGaussian, Twin, log_prob, over_batch, toward
-from toys import random_state
+from toys import examples, random_state
 
-examples = settings(derandomize=True, deadline=None, max_examples=25)
 TWO_PI_E = 2 * np.pi * np.e
 
 
 def numbers(*shape, bound=3.0):
-    """Arrays of a fixed shape (so that nothing is compiled twice)."""
-    return arrays(np.float32, shape, elements=st.floats(-bound, bound, width=32))
+    return toys.numbers(*shape, least=-bound, most=bound)
 
 
 def close(ours, twin, rtol=2e-5, atol=2e-5):

@@ -132,7 +132,7 @@ def run(method, state, data, size):
 @every_method
 def test_results_do_not_depend_on_updates_per_call(method):
     config, _, traced = program(method)
-    data = batches(10, config, "td3bc")
+    data = batches(10, config)
     state, metrics = run(method, fresh(method), data, 5)
     assert state.step == 10
     for values in metrics.values():

@@ -21,9 +21,9 @@ from ertrl.data import (
     TaskRecord,
     export_minari,
     import_logs,
-    import_minari,
 )
 from ertrl.data import minari as our_minari
+from ertrl.data.minari import import_minari
 from ertrl.errors import ConfigError, DataError, MissingExtra
 from ertrl.evaluation import summarise
 from ertrl.types import Episodes

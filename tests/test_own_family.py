@@ -25,6 +25,7 @@ from ertrl.learners import get_learner
 from ertrl.methods.encoder import EncoderConfig
 from ertrl.plugins import OWN, _loaded, _registered
 
+pytestmark = pytest.mark.usefixtures("forgets_own_parts")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SMALL = CollectConfig(
     hidden=(16,), batch_size=16, random_steps=20, steps=40, checkpoints=2,
@@ -57,14 +58,6 @@ class Cart(gymnasium.Env):
 
 
 TASKS = [{"drift": d} for d in (-0.2, 0.0, 0.1, 0.2, 0.3)]
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch):
-    monkeypatch.setenv(OWN, "")
-    yield
-    _registered.clear()
-    _loaded.clear()
 
 
 def carts(name="carts", **options):

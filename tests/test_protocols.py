@@ -22,7 +22,7 @@ from ertrl.evaluation.protocols import EvaluationConfig, Trial
 from ertrl.evaluation.stepwise import continual, thompson
 from ertrl.training.update import init
 from ertrl.types import Dims, Transitions
-from toys import DIMS, LATENT, METHODS, ToyFamily, random_state, small_config
+from toys import DIMS, LATENT, METHODS, ToyFamily, random_state, second_row_diverges, small_config
 
 ORIGINS = ("dataset", "agent", "random", "policy")
 MARKS = {"dataset": -0.75, "agent": 0.5, "policy": 0.25}  # random actions hit none of them
@@ -284,16 +284,7 @@ def test_evaluation_is_reproducible_and_its_seed_counts(name, point_robot):
 
 @every_protocol
 def test_a_diverged_simulation_costs_its_own_row_only(name):
-    family = ToyFamily([5, 5], 5)
-    simulate = family.simulate
-
-    def broken(parameters, threads=None):
-        simulation = simulate(parameters)
-        step = simulation.step
-        simulation.step = lambda action: step(action)._replace(diverged=np.array([False, True]))
-        return simulation
-
-    family.simulate = broken
+    family = second_row_diverges(ToyFamily([5, 5], 5))
     trial = Trial(
         name,
         StubAgent(family.events),

@@ -150,6 +150,13 @@ def test_configurations_are_not_averaged_but_told_apart(tmp_path):
     assert not told.plain
 
 
+def test_settings_of_one_name_are_told_in_full(tmp_path):
+    widths = [{"method": {"encoder": {"hidden": [8]}}}, {"learner": {"hidden": [8]}}]
+    runs = [fake_run(tmp_path, settings=s, name=f"run-{i}") for i, s in enumerate(widths)]
+    told = "ER-TRL (method.encoder.hidden=[8], learner.hidden=[256, 256, 256])"
+    assert labels_of(runs)[0] == told
+
+
 def test_logging_settings_do_not_split_a_variant(tmp_path):
     runs = [
         fake_run(tmp_path, seed=0),

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import reference as ref
 from ertrl import losses
@@ -26,14 +25,16 @@ from ertrl.training.update import init, make_chunk, run_key, update
 from ertrl.types import Context, Dims, Transitions
 from toys import (
     DIMS,
-    LATENT,
+    NO_SLOPE,
     SAMPLING,
     assert_follows,
     assert_trees_equal,
     batches,
     double,
+    examples,
     leaves,
-    method_program,
+    method_setting,
+    numbers,
     one_batch,
     random_state,
     small_config,
@@ -42,20 +43,6 @@ from toys import (
     with_fields,
     write_dataset,
 )
-
-examples = settings(derandomize=True, deadline=None, max_examples=25)
-NO_SLOPE = np.zeros((SAMPLING.meta_batch, LATENT))
-
-
-def numbers(*shape, least=-2.0, most=2.0):
-    return arrays(np.float32, shape, elements=st.floats(least, most, width=32))
-
-
-def setting(method, seed=0, **values):
-    """Configuration, program in double precision, state and batch."""
-    config, program = method_program(method, **values)
-    batch = double(one_batch(small_config(method, "td3bc"), seed=seed))
-    return config, program, double(random_state(config.init, DIMS, seed=seed)), batch
 
 
 def codes_of(encoder, batch):
@@ -105,7 +92,7 @@ def test_an_outcome_is_what_its_target_says():
 
 
 def test_dora_follows_info_nce_and_its_debiasing():
-    config, program, state, batch = setting("dora", next_observation=True)
+    config, program, state, batch = method_setting("dora", next_observation=True)
     new, metrics = program(state, batch, NO_SLOPE)
     before = codes_of(state.encoder.net, batch)
     prototypes = ref.moved_prototypes(state.prototypes, before, batch.task, config.prototype_rate)
@@ -123,7 +110,7 @@ def test_dora_follows_info_nce_and_its_debiasing():
 
 
 def test_debiasing_shortens_codes_and_leaves_prototypes_alone():
-    _, program, state, batch = setting("dora", next_observation=True)
+    _, program, state, batch = method_setting("dora", next_observation=True)
     without, much = (program(state, batch, NO_SLOPE, debias_weight=w)[0] for w in (0.0, 100.0))
     np.testing.assert_array_equal(without.prototypes, much.prototypes)
     sizes = [np.square(codes_of(s.encoder.net, batch)).mean() for s in (state, much)]
@@ -140,7 +127,7 @@ def test_how_many_tasks_there_are_must_be_known(method):
 
 
 def test_spc_follows_info_nce_and_what_its_model_predicts():
-    config, program, state, batch = setting("spc", state_size=6)
+    config, program, state, batch = method_setting("spc", state_size=6)
     assert 0 < batch.windows.mask.mean() < 1
     new, metrics = program(state, batch, NO_SLOPE)
     before = codes_of(state.nets.net[0], batch)
@@ -172,7 +159,7 @@ def test_spc_follows_info_nce_and_what_its_model_predicts():
 
 
 def test_spc_s_model_teaches_its_encoder():
-    _, program, state, batch = setting("spc", state_size=6)
+    _, program, state, batch = method_setting("spc", state_size=6)
     quiet = {"consistency_weight": 0.0, "reward_weight": 0.0}
     base, _ = program(state, batch, NO_SLOPE, **quiet)
     for name in quiet:
@@ -182,7 +169,7 @@ def test_spc_s_model_teaches_its_encoder():
 
 
 def test_what_is_behind_an_episode_s_end_does_not_count():
-    _, program, state, batch = setting("spc", state_size=6)
+    _, program, state, batch = method_setting("spc", state_size=6)
     behind = batch.windows.mask == 0
     junk = Context(
         *(np.where(behind.reshape(*behind.shape, *(1,) * (x.ndim - 3)), 7.0, x)
@@ -267,7 +254,7 @@ def mixed_rows(config, model, seen, batch, rows):
 
 
 def test_gentle_fits_its_model_and_follows_the_prediction_of_mixed_transitions():
-    config, program, state, batch = setting("gentle", next_observation=True)
+    config, program, state, batch = method_setting("gentle", next_observation=True)
     state = state._replace(seen=jax.tree.map(np.zeros_like, state.seen))
     new, metrics = program(state, batch, NO_SLOPE)
     rl, number = batch.rl, np.eye(DIMS.training_tasks)[batch.task]
@@ -307,8 +294,8 @@ def test_gentle_fits_its_model_and_follows_the_prediction_of_mixed_transitions()
 
 
 def test_gentle_without_pseudo_transitions_is_unicorn_s_prediction():
-    _, gentle, state, batch = setting("gentle")
-    _, unicorn, _, _ = setting("unicorn")
+    _, gentle, state, batch = method_setting("gentle")
+    _, unicorn, _, _ = method_setting("unicorn")
     nets = state.nets._replace(adam=state.nets.adam)
     other = double(random_state(small_config("unicorn", "td3bc").method.init, DIMS))
     _, alone = gentle(state, batch, NO_SLOPE, pseudo_share=0.0)
@@ -340,7 +327,7 @@ def trained(schedule, steps=6, method="focal"):
     config = replace_from_json(small_config(method, "td3bc"), {"schedule": to_json(schedule)})
     config.validate()
     state, states, metrics = jax.jit(lambda: init(config, DIMS))(), [], []
-    chunk, data = make_chunk(config), batches(steps, config, "td3bc")
+    chunk, data = make_chunk(config), batches(steps, config)
     for i in range(steps):
         step = jax.tree.map(lambda x, i=i: x[i : i + 1], data)
         state, measured = chunk(state, step, run_key(0))

@@ -18,12 +18,12 @@ from ertrl.data.info import tables as tables_of
 from ertrl.envs import rollout
 from ertrl.envs.rollout import success_rates
 from ertrl.errors import ConfigError, PluginError, SimulationError
-from ertrl.plugins import _registered
 from ertrl.reporting.measure.scores import success_rows
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write import tables
 from fake_runs import fake_run
 
+pytestmark = pytest.mark.usefixtures("forgets_own_parts")
 SMALL = ScriptedConfig(checkpoints=3, episodes_per_checkpoint=2, reference_episodes=2)
 
 
@@ -55,12 +55,6 @@ def lines(**options):
     goals = [{"goal": g} for g in (-1.0, -0.5, 0.5, 1.0, 1.5)]
     about = {"make": lambda task: Line(**task), "tasks": goals, "horizon": 15, "expert": expert}
     return ertrl.register_family("lines", **about | options)
-
-
-@pytest.fixture(autouse=True)
-def clean():
-    yield
-    _registered.clear()
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ from functools import cache
 
 import jax
 import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from jax.tree_util import keystr, tree_flatten_with_path
 
 import reference as ref
@@ -19,7 +22,9 @@ from ertrl.contracts.small import (  # noqa: F401 (tests find them here)
     LATENT,
     NOISE,
     SAMPLING,
+    batches,
     field_names,
+    one_batch,
     random_state,
     small,
     with_fields,
@@ -32,6 +37,8 @@ from ertrl.learners import get_learner, learners
 from ertrl.methods import get_method, methods
 from ertrl.types import Episodes
 
+NO_SLOPE = np.zeros((SAMPLING.meta_batch, LATENT))
+"""What methods that do not hear the critic are told by it."""
 METHODS, LEARNERS = sorted(methods()), sorted(learners())
 
 
@@ -40,12 +47,12 @@ def small_config(method, learner, **values):
     return contracts.small_config(get_method(method), get_learner(learner), **values)
 
 
-def batches(count, config, learner, seed=0):
-    return contracts.batches(count, config, seed)
+examples = settings(derandomize=True, deadline=None, max_examples=25)
 
 
-def one_batch(config, learner="td3bc", seed=0):
-    return contracts.one_batch(config, seed)
+def numbers(*shape, least=-2.0, most=2.0):
+    """Arrays of a fixed shape (so that nothing is compiled twice)."""
+    return arrays(np.float32, shape, elements=st.floats(least, most, width=32))
 
 
 def numbers_of(config):
@@ -129,6 +136,13 @@ def method_program(method, **values):
 
 
 # --- comparing trees ---
+
+
+def method_setting(method, seed=0, **values):
+    """Configuration, program in double precision, state and batch."""
+    config, program = method_program(method, **values)
+    batch = double(one_batch(small_config(method, "td3bc"), seed=seed))
+    return config, program, double(random_state(config.init, DIMS, seed=seed)), batch
 
 
 def leaves(tree):
@@ -264,6 +278,20 @@ class ToyFamily(Family):
 
     def reward(self, outcome, action, parameters):
         return action[..., 1]
+
+
+def second_row_diverges(family):
+    """Of two simulations side by side, the second one blows up with its first step."""
+    simulate = family.simulate
+
+    def broken(parameters, threads=None):
+        simulation = simulate(parameters)
+        step = simulation.step
+        simulation.step = lambda action: step(action)._replace(diverged=np.array([False, True]))
+        return simulation
+
+    family.simulate = broken
+    return family
 
 
 HORIZON = 4

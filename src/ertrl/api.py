@@ -190,9 +190,9 @@ def evaluate(
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
     check_protocols(protocols)
-    step = run.checkpoints.newest() if step is None else step
+    step = run.checkpoints.chosen(step)
     settle(run)
-    if step in run.evaluations.steps() and run.evaluations.path(step).exists():
+    if step in run.evaluations:
         known = run.evaluations.read(step)
         if "logs" in known or set(protocols) <= known["protocols"].keys():
             return Evaluation(known)
@@ -215,10 +215,10 @@ def probe(
     from ertrl.evaluation import probes  # scikit-learn takes a second
 
     run = Run.of(run)
-    step = run.checkpoints.newest() if step is None else step
+    step = run.checkpoints.chosen(step)
     settings = settings or probes.ProbeSettings()
     settle(run)
-    if step in run.probes.steps() and run.probes.path(step).exists():
+    if step in run.probes:
         known = run.probes.read(step)
         if known["settings"] == to_json(settings):
             return probes.Probes(known)
@@ -291,7 +291,7 @@ def export(
     from ertrl.deploy import export_agent
 
     run = Run.of(run)
-    step = run.checkpoints.newest() if step is None else step
+    step = run.checkpoints.chosen(step)
     about = {
         "run": run.name,
         "step": step,

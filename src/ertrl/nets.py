@@ -238,5 +238,9 @@ class Moments(NamedTuple):
 
 
 def toward(target, source, step: float):
-    """Exponential moving average: target <- (1 - step) target + step source."""
+    """Exponential moving average: target <- (1 - step) target + step source.
+
+    As Optax's `incremental_update`, whose sum of two products rounds differently: runs go on bit
+    for bit with this one.
+    """
     return jax.tree.map(lambda t, s: t + step * (s - t), target, source)

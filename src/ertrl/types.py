@@ -96,3 +96,8 @@ class Episodes(NamedTuple):
     """The simulation blew up: nothing of this episode is to be used."""
     success: Float[np.ndarray, "N"] | None = None
     """1 if the task was fulfilled at any step, NaN where that is not known."""
+
+    @property
+    def returns(self) -> Float[np.ndarray, "N"]:
+        """Undiscounted."""
+        return self.reward.sum(axis=1, dtype=np.float64)

@@ -109,8 +109,7 @@ def update_speed(
     methods: Sequence[str], profile: str, family: str, seconds: float
 ) -> dict[str, Any]:
     """Updates/s, FLOP/s and fraction of the matrix-product peak, measured in turns."""
-    made = make_family(family)
-    dims = Dims(made.observation_dim, made.action_dim, len(made.split["train"]))
+    dims = make_family(family).dims
     peak_call, peak_flops = peak_program()
     results = {}
     for name in methods:

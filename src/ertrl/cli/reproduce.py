@@ -1,6 +1,5 @@
 """`ertrl reproduce`."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -64,8 +63,7 @@ def run(
     """
     from ertrl.launch import parse_seeds
     from ertrl.launch.estimates import describe_plan
-    from ertrl.launch.reproduce import paper_grid, plan, reproduce
-    from ertrl.provenance import available_cores
+    from ertrl.launch.reproduce import paper_grid, plan, reproduce, slots_here
 
     if threads < 1 or processes < 0 or gpus < 0 or probe_transitions < 0:
         raise ConfigError("--threads must be above 0; no other number may be negative")
@@ -83,7 +81,7 @@ def run(
     )
     if dry_run:
         jobs, missing = plan(grid, out, work)
-        slots = processes or max(available_cores() // threads, 1)
+        slots = slots_here(grid, processes)
         to_do = {job.name for job in missing}
         entries = [
             {
@@ -91,7 +89,9 @@ def run(
                 "after": job.after,
                 "command": job.command,
                 "done": job.name not in to_do,
-                **{k: v for k, v in asdict(job).items() if k in ("seconds", "memory", "disk")},
+                "seconds": job.seconds,
+                "memory": job.memory,
+                "disk": job.disk,
             }
             for job in jobs
         ]

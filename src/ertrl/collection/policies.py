@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from ertrl.collection import sac
+from ertrl.collection.buffer import Replay, style_directions
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.replay import Replay, style_directions
 from ertrl.envs import Family
 from ertrl.errors import ConfigError
 from ertrl.types import Dims, Transitions

@@ -17,10 +17,10 @@ from jaxtyping import Array
 
 from ertrl import rng
 from ertrl.collection import sac
+from ertrl.collection.buffer import Replay, style_directions
 from ertrl.collection.config import CollectConfig
 from ertrl.collection.distance import policy_distance
 from ertrl.collection.policies import POLICIES
-from ertrl.collection.replay import Replay, style_directions
 from ertrl.data import DatasetWriter
 from ertrl.envs import Family, rollout
 from ertrl.errors import TrainingDiverged

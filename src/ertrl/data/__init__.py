@@ -5,7 +5,7 @@ from ertrl.data.dataset import Dataset, TaskData
 from ertrl.data.hub import pull, push
 from ertrl.data.info import describe
 from ertrl.data.logs import import_logs
-from ertrl.data.minari import export_minari, import_minari
+from ertrl.data.minari import export_minari
 from ertrl.data.sampler import Sampler
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 
@@ -19,7 +19,6 @@ __all__ = [
     "describe",
     "export_minari",
     "import_logs",
-    "import_minari",
     "pull",
     "push",
     "write_card",

@@ -224,7 +224,7 @@ class LogRows:
             last = self.values["observation"][piece.rows[min(len(own), len(piece.rows) - 1)]]
         return Episode(
             observations=np.vstack([self.values["observation"][own], last]),
-            actions=np.clip(bounds.inward(self.values["action"][own]), -1, 1),
+            actions=bounds.cut(self.values["action"][own]),
             rewards=self.values["reward"][own],
             terminated=piece.terminated,
             truncated=not piece.terminated,

@@ -17,7 +17,7 @@ from ertrl.data.minari import import_minari
 from ertrl.data.releases import find_release, import_release
 from ertrl.data.tables import as_table, is_table, read_table
 from ertrl.data.writer import Description, TaskRecord, place_of
-from ertrl.envs.tasks import HELD_OUT, split_tasks
+from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError
 from ertrl.progress import ProgressStyle
 
@@ -81,18 +81,10 @@ def import_logs(
     bounds = logs.action_range(action_low, action_high)
     pieces = logs.pieces(longest)
     logs.refuse_problems()
-    groups = split_tasks(logs.tasks, HELD_OUT if held_out is None else held_out, ood)
-    about = Description(
-        family=name or out.name,
-        family_options={},
-        parameter_names=tuple(parameters),
-        horizon=max(piece.length for piece in pieces),
-        observation_dim=logs.values["observation"].shape[1],
-        action_dim=logs.values["action"].shape[1],
-        simulator=False,
-        action_low=bounds.low.tolist(),
-        action_high=bounds.high.tolist(),
-    )
+    groups = split_tasks(logs.tasks, held_out, ood)
+    horizon = max(piece.length for piece in pieces)
+    sizes = logs.values["observation"].shape[1], logs.values["action"].shape[1]
+    about = Description.of_logs(name or out.name, parameters, horizon, sizes, bounds)
     of_task = [[p for p in pieces if p.task == task] for task in range(len(logs.tasks))]
     tasks = {}
     for task, (label, found) in enumerate(zip(logs.tasks, of_task, strict=True)):

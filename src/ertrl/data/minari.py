@@ -18,8 +18,8 @@ from gymnasium.spaces import Box
 
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
-from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, names_of, write_imported
-from ertrl.data.writer import Description, Episode, TaskRecord, place_of
+from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
+from ertrl.data.writer import Description, Episode, TaskRecord
 from ertrl.envs import env_id
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError, unknown
@@ -167,10 +167,10 @@ class Source(NamedTuple):
 
 def import_minari(
     names: Sequence[str],
-    out: str | Path,
+    out: Path,
     *,
-    held_out: float | str | Sequence[str] | None = None,
-    ood: str | Sequence[str] = (),
+    held_out: float | Sequence[str] | None = None,
+    ood: Sequence[str] = (),
     label: str = "",
     bounds: tuple[Limit, Limit] = (None, None),
     progress: ProgressStyle = "auto",
@@ -183,8 +183,6 @@ def import_minari(
     none. What `export_minari` wrote comes back as it was; everything else has no simulator and
     goes by the name `label`.
     """
-    out, ood = place_of(out), names_of(ood)
-    held_out = names_of(held_out) if isinstance(held_out, str) else held_out
     sources = [_open(identity) for identity in _expand(names)]
     span = _common_bounds(sources, bounds)
     shared, tasks = _restore(sources) or _adopt(sources, label or out.name, span)
@@ -368,4 +366,4 @@ def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:
             f"{where}: an action lies outside of the action space, {low.tolist()} to "
             f"{high.tolist()}; the data and its description do not fit together"
         )
-    return np.clip(bounds.inward(actions), -1, 1)
+    return bounds.cut(actions)

@@ -19,7 +19,7 @@ import numpy as np
 from ertrl.data.dataset import Dataset
 from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
 from ertrl.data.writer import Description, Episode, TaskRecord
-from ertrl.envs.tasks import HELD_OUT, split_tasks
+from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError
 from ertrl.progress import ProgressStyle
 from ertrl.runtime import ActionRange
@@ -93,7 +93,7 @@ def import_release(
         raise ConfigError(f"pieces of episodes have at least one step, got longest={longest}")
     if twice := [name for name, count in names.items() if count > 1]:
         raise DataError(f"{tasks[0].folder.parent}: several folders are task {twice[0]}")
-    groups = split_tasks([t.name for t in tasks], HELD_OUT if held_out is None else held_out, ood)
+    groups = split_tasks([t.name for t in tasks], held_out, ood)
     if len({len(task.parameters) for task in tasks}) > 1:
         raise DataError(f"{tasks[0].folder.parent}: goals in the names of folders differ in size")
     sizes, pieces, lows, highs, timed = set(), [], [], [], []
@@ -107,19 +107,10 @@ def import_release(
         highs.append(rows.action.max(axis=0))
         if len(sizes) > 1:
             raise DataError(f"{task.folder}: states or actions differ in size from other tasks'")
-    observation_dim, action_dim = sizes.pop()
     span = _range(bounds, np.min(lows, axis=0), np.max(highs, axis=0))
-    about = Description(
-        family=name or out.name,
-        family_options={},
-        parameter_names=tuple(f"goal_{i}" for i in range(len(tasks[0].parameters))),
-        horizon=max(last - first for found in pieces for first, last in found),
-        observation_dim=observation_dim,
-        action_dim=action_dim,
-        simulator=False,
-        action_low=span.low.tolist(),
-        action_high=span.high.tolist(),
-    )
+    goal = [f"goal_{i}" for i in range(len(tasks[0].parameters))]
+    horizon = max(last - first for found in pieces for first, last in found)
+    about = Description.of_logs(name or out.name, goal, horizon, sizes.pop(), span)
     notes = ["episodes end where a next state is not the state of the row behind it"]
     if any(timed):
         notes.append(f"{sum(timed)} tasks end all episodes after as many steps: a time limit")
@@ -194,7 +185,7 @@ def _episodes(
         over = bool(rows.terminated[last - 1]) and not timed
         yield Episode(
             observations=np.vstack([rows.observation[first:last], rows.next_observation[last - 1]]),
-            actions=np.clip(span.inward(rows.action[first:last]), -1, 1),
+            actions=span.cut(rows.action[first:last]),
             rewards=rows.reward[first:last],
             terminated=over,
             truncated=not over,

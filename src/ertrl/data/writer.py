@@ -18,6 +18,7 @@ from ertrl.data.dataset import Dataset
 from ertrl.envs.family import Family
 from ertrl.errors import ConfigError, DataError
 from ertrl.provenance import provenance
+from ertrl.runtime import ActionRange
 from ertrl.types import Episodes
 
 
@@ -60,6 +61,19 @@ class Description:
             action_low=family.action_low,
             action_high=family.action_high,
         )
+
+    @classmethod
+    def of_logs(
+        cls,
+        name: str,
+        parameter_names: Sequence[str],
+        horizon: int,
+        sizes: tuple[int, int],
+        actions: ActionRange,
+    ) -> "Description":
+        """Of data without a simulator; `sizes` are those of observations and actions."""
+        names, ends = tuple(parameter_names), (actions.low.tolist(), actions.high.tolist())
+        return cls(name, {}, names, horizon, *sizes, False, *ends)
 
 
 class Episode(NamedTuple):

@@ -25,6 +25,7 @@ from ertrl.envs.tasks import GROUP_TITLES, PAPER_SPLIT, Split
 from ertrl.errors import ConfigError, unknown
 from ertrl.runtime import ActionRange
 from ertrl.text import Described, readable_groups
+from ertrl.types import Dims
 
 Option = bool | int | float | str
 Task = int | Sequence[float] | np.ndarray
@@ -163,6 +164,11 @@ class Family(Described, ABC):
     @property
     def observation_dim(self) -> int:
         return sum(size for _, size in self.layout)
+
+    @property
+    def dims(self) -> Dims:
+        """The sizes that networks need."""
+        return Dims(self.observation_dim, self.action_dim, len(self.split["train"]))
 
     @property
     def actions(self) -> ActionRange:

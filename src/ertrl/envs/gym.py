@@ -42,11 +42,6 @@ def _spaces(family: Family) -> tuple[Box, Box]:
     )
 
 
-def _inward(family: Family, action: np.ndarray) -> np.ndarray:
-    """Actions of whoever acts as a simulation takes them, in [-1, 1]."""
-    return np.clip(family.actions.inward(np.asarray(action)), -1, 1)
-
-
 def _made(family: str | Family, options: dict[str, Option]) -> Family:
     if isinstance(family, str):
         return make_family(family, **options)
@@ -98,7 +93,7 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return observation, {"parameters": self.parameters.copy()}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        action = _inward(self.family, action)[None]
+        action = self.family.actions.cut(action)[None]
         step = self._simulation.step(action)
         reward = self.family.reward(step.outcome, action, self.parameters[None])[0]
         diverged = bool(step.diverged[0])
@@ -193,7 +188,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """One control step in every row, except that rows whose episode ended start anew."""
         restarted = self._ended
         going = ~restarted
-        actions = _inward(self.family, actions)
+        actions = self.family.actions.cut(actions)
         step = self._simulation.step(actions)
         reward = self.family.reward(step.outcome, actions, self.parameters)
         observation = step.observation

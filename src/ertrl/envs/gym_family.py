@@ -151,7 +151,7 @@ class GymFamily(Family):
                     f"numbers, got {given!r}"
                 )
             own.append(action)
-        return np.clip(self.actions.inward(np.stack(own)), -1, 1)
+        return self.actions.cut(np.stack(own))
 
 
 class GymSimulation(Simulation):

@@ -100,9 +100,8 @@ def told_success(success: np.ndarray) -> np.ndarray:
 
 def mean_returns(episodes: Episodes, tasks: Sequence[int]) -> np.ndarray:
     """Mean return of each task, equally many episodes each, over those that did not diverge."""
-    returns = episodes.reward.sum(axis=1, dtype=np.float64)
     usable = ~episodes.diverged.reshape(len(tasks), -1)
     if not usable.any(axis=1).all():
         task = tasks[int(np.argmin(usable.any(axis=1)))]
         raise SimulationError(f"every simulation of task {task} diverged; nothing was written")
-    return np.mean(returns.reshape(len(tasks), -1), axis=1, where=usable)
+    return np.mean(episodes.returns.reshape(len(tasks), -1), axis=1, where=usable)

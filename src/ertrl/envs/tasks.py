@@ -84,10 +84,11 @@ FEWEST = 2
 
 def split_tasks(
     names: Sequence[str],
-    held_out: float | Sequence[str] = HELD_OUT,
+    held_out: float | Sequence[str] | None = None,
     ood: Sequence[str] = (),
 ) -> dict[str, str]:
     """Task -> group. Held-out tasks by name, or as a share: evenly spread over the others."""
+    held_out = HELD_OUT if held_out is None else held_out
     ood = [str(name) for name in ood]
     if isinstance(held_out, (int, float)):
         if not 0 <= held_out < 1:

@@ -16,7 +16,7 @@ from ertrl.methods import Method
 from ertrl.methods.inference import Belief
 from ertrl.runtime import ActionRange, Adapted
 from ertrl.runtime import Agent as PlainAgent
-from ertrl.runtime.agent import vector
+from ertrl.runtime.agent import shown, vector
 from ertrl.text import Described
 from ertrl.types import Context, Dims, Transitions
 
@@ -237,7 +237,7 @@ class AdaptedAgent(Described):
         self._agent, self.z = agent, z
 
     def _facts(self) -> dict[str, Any]:
-        return {**self._agent._facts(), "z": np.array2string(self.z, precision=2, threshold=8)}
+        return {**self._agent._facts(), "z": shown(self.z)}
 
     def act(self, observation: np.ndarray) -> np.ndarray:
         """Best action for one observation [O], in the units of the logs."""
@@ -257,8 +257,8 @@ class BufferedAgent(Described):
         """Observed so far."""
 
     def _facts(self) -> dict[str, Any]:
-        z = np.array2string(self.z, precision=2, threshold=8)
-        return {**self._agent._facts(), "transitions": self.transitions, "z": z}
+        own = {"transitions": self.transitions, "z": shown(self.z)}
+        return {**self._agent._facts(), **own}
 
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""

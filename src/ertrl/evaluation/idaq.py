@@ -39,7 +39,7 @@ def idaq(trial: Trial) -> None:
         trial.take_over(last, best_z[last], behind_best[last])
         used, behind = trial.z.copy(), trial.behind_z.copy()
         episodes = trial.evaluate()
-        rows, returns = trial.sound(rows), episodes.reward.sum(axis=1, dtype=np.float64)
+        rows, returns = trial.sound(rows), episodes.returns
         better = rows[returns[rows] > best[rows]]
         trial.buffer.clear(better[exploring[better]])
         trial.buffer.add_episodes(episodes, better)

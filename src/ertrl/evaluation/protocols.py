@@ -141,10 +141,9 @@ class Trial:
         policy, seeds = lambda s, _: self.agent.act(s, self.z), self._seeds("reset")
         episodes = self._run(policy, seeds, self.active(), watch)
         rows = self.active()
-        returns = episodes.reward.sum(axis=1, dtype=np.float64)
         # An episode is at most a horizon long, so one begins in every horizon.
         point = rows, self.steps[rows] // self.family.horizon
-        self._curve_returns[point] = returns[rows]
+        self._curve_returns[point] = episodes.returns[rows]
         self._curve_context[point] = self.behind_z[rows]
         self._z_used[rows] = self.z[rows]
         if episodes.success is not None:
@@ -157,8 +156,7 @@ class Trial:
         """Returns [row] of an episode with this z that is no part of the trial."""
         policy, seeds = lambda s, _: self.agent.act(s, z), self._seeds("rehearsal")
         episodes = rollout(self.family, self.parameters, policy, seeds)
-        returns = episodes.reward.sum(axis=1, dtype=np.float64)
-        return np.where(episodes.diverged | self.failed, np.nan, returns)
+        return np.where(episodes.diverged | self.failed, np.nan, episodes.returns)
 
     def _seeds(self, purpose: str) -> list[int]:
         return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
@@ -256,7 +254,7 @@ def oracle(trial: Trial) -> np.ndarray:
         which = steps_of_checkpoint(data, trial.dataset.horizon, best_checkpoint(data))
         trial.buffer.add(row, data.transitions(draw.choice(which, size=trial.budget)))
     trial.infer(trial.active())
-    returns = trial.evaluate().reward.sum(axis=1, dtype=np.float64)
+    returns = trial.evaluate().returns
     return np.where(trial.failed, np.nan, returns).reshape(-1, trial.config.repeats)
 
 

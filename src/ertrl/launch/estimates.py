@@ -29,7 +29,6 @@ from ertrl.shape import Name, Shape
 from ertrl.text import markdown_table, readable_bytes, readable_duration
 from ertrl.training.run import KEPT_CHECKPOINTS
 from ertrl.training.update import init, make_chunk, run_key, update
-from ertrl.types import Dims
 
 START_SECONDS = 15.0
 """A process starts, reads its data and compiles its programs."""
@@ -80,10 +79,6 @@ class Estimator:
         options = family_options(grid.profile, data.family, grid.variant)
         return make_family(data.family, **{**options, **data.options})
 
-    def _dims(self, data: Data) -> Dims:
-        family = self._family(data)
-        return Dims(family.observation_dim, family.action_dim, len(family.split["train"]))
-
     def _simulation(self, data: Data) -> dict[str, float]:
         family, config = self._family(data), self._grid.collect_config(data)
 
@@ -122,7 +117,7 @@ class Estimator:
 
     def _program(self, cell: Cell) -> dict[str, int]:
         """Products of an update, bytes of all weights, bytes of the batches of a call."""
-        config, dims = self._grid.train_config(cell), self._dims(cell.data)
+        config, dims = self._grid.train_config(cell), self._family(cell.data).dims
 
         def count() -> dict[str, int]:
             state, batch = eqx.filter_eval_shape(init, config, dims), random_batch(config, dims)
@@ -140,7 +135,7 @@ class Estimator:
         """Of the first training on this family; the others go by it."""
         grid = self._grid
         like = next(c for c in grid.cells if c.data.family == cell.data.family)
-        config, dims = grid.train_config(like), self._dims(like.data)
+        config, dims = grid.train_config(like), self._family(like.data).dims
 
         def measure() -> float:
             state, batch = init(config, dims), random_batch(config, dims)

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ertrl.errors import ConfigError
 from ertrl.launch.estimates import describe_plan, with_costs
 from ertrl.launch.jobs import Job
 from ertrl.launch.keep import keep_dataset, keep_run
@@ -15,6 +14,7 @@ from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_da
 from ertrl.launch.processes import LocalExecutor
 from ertrl.launch.ray import RayExecutor
 from ertrl.launch.schedule import run_graph
+from ertrl.launch.seeds import check_seeds
 from ertrl.profiles import DEFAULT_VARIANT
 from ertrl.progress import ProgressStyle, say
 from ertrl.provenance import available_cores
@@ -70,8 +70,7 @@ def paper_grid(
     """
     datasets = [parse_data(word) for word in families or paper_families()]
     contenders = [parse_contender(word) for word in methods or paper_methods()]
-    if len(set(seeds)) < len(seeds) or not seeds:
-        raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
+    check_seeds(seeds)
     return Grid(
         cells(datasets, contenders, seeds),
         profile,
@@ -92,6 +91,11 @@ def plan(
     jobs = with_costs(grid, grid.jobs(), place)
     done = done_names(place, jobs)
     return jobs, [job for job in jobs if job.name not in done]
+
+
+def slots_here(grid: Grid, processes: int) -> int:
+    """How many jobs this machine does at once: so many or, if 0, as there are cores for."""
+    return processes or max(available_cores() // grid.threads, 1)
 
 
 def reproduce(
@@ -118,7 +122,7 @@ def reproduce(
     kept = _Keeper(grid, place, Path(keep)) if keep else None
     failures: list[str] = []
     if missing:
-        slots = processes or max(available_cores() // grid.threads, 1)
+        slots = slots_here(grid, processes)
         work_at = partial(perform, place=place)
         on_ray = executor == "ray"
         where = RayExecutor(work_at, address) if on_ray else LocalExecutor(work_at, slots)

@@ -36,8 +36,7 @@ def train_seeds(
     than plain ones. Elsewhere one program takes each step for all seeds at once. The runs are the
     same but for rounding.
     """
-    if len(set(seeds)) < len(seeds) or not seeds:
-        raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
+    check_seeds(seeds)
     check_sinks(sinks)
     in_program = how == "program" or (how == "auto" and jax.default_backend() != "cpu")
     threads = None if in_program else THREADS_PER_PROCESS
@@ -49,6 +48,11 @@ def train_seeds(
         return train_together(runs, dataset, progress, sinks)
     run_jobs([training_job(run, dataset, sinks) for run in runs], progress)
     return runs
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    if len(set(seeds)) < len(seeds) or not seeds:
+        raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -45,6 +45,10 @@ class ActionRange:
         """Own units to [-1, 1]."""
         return np.asarray(action) if self._same else (action - self.middle) / self.half
 
+    def cut(self, action: np.ndarray) -> np.ndarray:
+        """`inward`; what lies outside of the range becomes its end."""
+        return np.clip(self.inward(action), -1, 1)
+
     def outward(self, action: np.ndarray) -> np.ndarray:
         """[-1, 1] to own units."""
         return np.asarray(action) if self._same else self.middle + self.half * action

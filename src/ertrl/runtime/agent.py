@@ -75,8 +75,8 @@ class Adapted(Described):
         """Observed so far."""
 
     def _facts(self) -> dict[str, Any]:
-        z = np.array2string(self.z, precision=2, threshold=8)
-        return {"transitions": self.transitions, "z": z, "uncertainty": f"{self.uncertainty:.3g}"}
+        uncertainty = f"{self.uncertainty:.3g}"
+        return {"transitions": self.transitions, "z": shown(self.z), "uncertainty": uncertainty}
 
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
@@ -106,6 +106,11 @@ class Adapted(Described):
     def surprise(self) -> float | None:
         """How badly the last transitions were predicted; None if the method predicts nothing."""
         return self._belief.surprise
+
+
+def shown(z: np.ndarray) -> str:
+    """A few digits of it."""
+    return np.array2string(z, precision=2, threshold=8)
 
 
 def vector(name: str, value: Any, size: int) -> np.ndarray:

@@ -35,6 +35,11 @@ def read_contents(run: "Run") -> dict[str, Any]:
     return content
 
 
+def is_listed(run: "Run") -> bool:
+    """Whether the run has a list of its contents."""
+    return run.spec.get("format", 1) >= FORMAT
+
+
 class Records:
     """Sealed files of a run in one folder, one per number of updates."""
 
@@ -52,17 +57,25 @@ class Records:
 
     def steps(self) -> list[int]:
         """Numbers of updates, in order, that must be there."""
-        if self._run.spec.get("format", 1) < FORMAT:
+        if not is_listed(self._run):
             return self._there()
         contents = read_contents(self._run)
         loose = set(contents.get("changing", {}).get(self._name, ()))
         listed = set(contents[self._name]) - loose
         return sorted(listed | (loose & set(self._there())))
 
+    def __contains__(self, step: int) -> bool:
+        """Whether the files of that step are there, as they must be."""
+        return step in self.steps() and self.path(step).exists()
+
     def newest(self) -> int:
         if not (steps := self.steps()):
             raise RunError(f"{self._run.path} has no {self._what} yet; {self._remedy}")
         return steps[-1]
+
+    def chosen(self, step: int | None) -> int:
+        """That step or, if none is named, the newest."""
+        return self.newest() if step is None else step
 
     def path(self, step: int) -> Path:
         """Where the file after so many updates lives."""
@@ -70,7 +83,7 @@ class Records:
 
     def read(self, step: int | None = None) -> dict[str, Any]:
         """A file, by default the newest: this run's at this step, not one put in its place."""
-        path = self.path(self.newest() if step is None else step)
+        path = self.path(self.chosen(step))
         content = store.read_json(path, RECORDS[self._name])
         found = content["run"], content["step"]
         expected = self._run.spec["name"], int(path.stem)
@@ -82,7 +95,7 @@ class Records:
     def changing(self, step: int, drop: Sequence[int] = ()) -> Generator[None]:
         """Write the files of a step inside this; the others are removed afterwards."""
         with store.exclusive(self._run.path / "evaluations", wait=True):
-            listed = self._run.spec.get("format", 1) >= FORMAT
+            listed = is_listed(self._run)
             if listed:
                 before = settled(self._run)
                 self._write({**before, "changing": {self._name: sorted({step, *drop})}})
@@ -120,7 +133,7 @@ class Records:
     def check_folder(self) -> None:
         """Raise if a file is missing, or if there is one that the run does not know."""
         self.check_each(self._check_there)
-        if self._run.spec.get("format", 1) < FORMAT or not self.folder.exists():
+        if not is_listed(self._run) or not self.folder.exists():
             return
         files = [file for file in self.folder.iterdir() if file.name[0] != "."]
         contents = read_contents(self._run)  # later: what has come in between is listed
@@ -181,8 +194,6 @@ def settle(run: "Run") -> None:
     """At a start: sweep what killed processes left in the folders of a run."""
     for folder in (run.path, *(run.path / name for name in RECORDS)):
         store.sweep(folder)
-    if run.spec.get("format", 1) < FORMAT:
-        return
-    if read_contents(run).get("changing"):
+    if is_listed(run) and read_contents(run).get("changing"):
         with store.exclusive(run.path / "evaluations", wait=True):
             store.write_json(run.path / CONTENTS, settled(run))

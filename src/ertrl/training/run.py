@@ -182,7 +182,7 @@ class Run(Described):
 
     def load(self, step: int | None = None) -> tuple[TrainState, int]:
         """A checkpoint (the newest by default) and the length of metrics.jsonl at its time."""
-        step = self.checkpoints.newest() if step is None else step
+        step = self.checkpoints.chosen(step)
         known = self.checkpoints.steps()
         if step not in known:
             raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
@@ -236,7 +236,7 @@ class Run(Described):
 
     def load_divergence(self, step: int | None = None) -> tuple[TrainState, TaskBatch, Any, str]:
         """The newest update that failed, or that of a step: state, batch, key, and what failed."""
-        step = self.divergences.newest() if step is None else step
+        step = self.divergences.chosen(step)
         description, blob, file = self.divergences.read_arrays(step)
         like = (
             _blank_state(self.config, self.dims),

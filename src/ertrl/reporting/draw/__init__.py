@@ -29,8 +29,8 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
     """All figures that this family has the material for, by kind."""
     with house_style():
         made = {}
-        first = {one.label: seeds[0] for one, seeds in material.watched.items()}
-        if moving := {label: seen.adapted for label, seen in first.items() if seen.adapted}:
+        first = {one: seeds[0] for one, seeds in material.watched.items()}
+        if moving := {one: seen.adapted for one, seen in first.items() if seen.adapted}:
             made["paths"] = planes.paths(family, material, moving)
         if first:
             made["latent"] = planes.latent_space(family, material.axis, first)
@@ -50,7 +50,7 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
         if swap(family, probed):
             made["swap"] = findings.swap_bars(family, probed)
         if material.dataset is not None:
-            if shown := {v.label: seeds[0]["projection"] for v, seeds in probed}:
+            if shown := {v.identity: seeds[0]["projection"] for v, seeds in probed}:
                 made["projection"] = planes.projections(family, material.axis, shown)
             if not family.from_logs:
                 made["data"] = returns.behaviour_data(family, material.dataset)

@@ -14,8 +14,11 @@ from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WIDTH, n
 from ertrl.reporting.draw.panels import TaskColours, group_handles, handle
 from ertrl.reporting.read.agents import Adaptation, Watched
 from ertrl.reporting.read.dataset import Material, TaskAxis
+from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.results import FamilyResults
 
+Adapted = Mapping[Identity, Mapping[str, Adaptation]]
+"""Variant -> protocol -> adaptation of one seed."""
 SHOWN_TASKS = {"test-id": 5, "test-ood": 4}
 """Held-out tasks whose paths are drawn, evenly over each group."""
 LATENT_COLUMNS = 3
@@ -29,22 +32,17 @@ THIN = {"edgecolors": MUTED, "linewidths": 0.3}
 """Around marks: neither the darkest nor the lightest colour gets lost in its page."""
 
 
-def paths(
-    family: FamilyResults, material: Material, adapted: Mapping[str, Mapping[str, Adaptation]]
-) -> Figure:
-    """First and reported episode in the plane: a row per variant, a column per protocol.
-
-    `adapted` is a variant's label -> protocol -> adaptation of one seed.
-    """
+def paths(family: FamilyResults, material: Material, adapted: Adapted) -> Figure:
+    """First and reported episode in the plane: a row per variant, a column per protocol."""
     goals = material.goals
     chosen = _chosen(family, material.axis)
     one_goal = goals is not None and bool((goals == goals[0]).all())
-    long = max(map(len, adapted)) > 20
+    long = max(len(one.label) for one in adapted) > 20
     height = _panel_height(adapted, [row for row, _ in chosen], goals) + (0.25 if long else 0.0)
     size = len(adapted), len(family.protocols)
     figure, axes = new_figure(0.4 + height * len(adapted), *size, sharex=True, sharey=True)
     colours = TaskColours(material.axis)
-    for (label, protocols), line in zip(adapted.items(), axes, strict=True):
+    for (one, protocols), line in zip(adapted.items(), axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
             panel.grid(False)
             panel.set_aspect("equal")
@@ -64,15 +62,13 @@ def paths(
                 panel.plot(*goals[0], "*", color=PAPER, markersize=11, zorder=4, **OUTLINE)
             panel.plot(0, 0, "o", color=PAPER, markeredgecolor=INK, markersize=4, zorder=5)
             between = "\n" if long else ", "
-            panel.set_title(f"{fill(label, 40)}{between}{protocol} context")
+            panel.set_title(f"{fill(one.label, 40)}{between}{protocol} context")
     handles = _legend(goals, one_goal, {group for _, group in chosen})
     figure.legend(handles=handles, loc="outside upper left", ncols=5)
     return figure
 
 
-def _panel_height(
-    adapted: Mapping[str, Mapping[str, Adaptation]], chosen: list[int], goals: np.ndarray | None
-) -> float:
+def _panel_height(adapted: Adapted, chosen: list[int], goals: np.ndarray | None) -> float:
     """Inches, so that equally scaled axes fill their panel."""
     tracks = [t for by in adapted.values() for a in by.values() for t in (a.first, a.last)]
     points = np.concatenate([track[chosen].reshape(-1, 2) for track in tracks])
@@ -116,7 +112,7 @@ def _legend(goals: np.ndarray | None, one_goal: bool, groups: set[str]) -> list[
     return handles
 
 
-def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watched]) -> Figure:
+def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[Identity, Watched]) -> Figure:
     """Codes z of offline contexts in their plane of largest variance, variants side by side.
 
     z of online contexts, where known, are crosses in the same plane.
@@ -128,7 +124,7 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watch
     colours = TaskColours(axis)
     for panel in panels.ravel()[len(seen) :]:
         panel.set_axis_off()
-    for (label, watched), panel in zip(seen.items(), panels.ravel(), strict=False):
+    for (one, watched), panel in zip(seen.items(), panels.ravel(), strict=False):
         codes, online = watched.codes, watched.online_z
         centre, axes, share = principal_plane(codes.reshape(-1, codes.shape[-1]))
         points = (codes - centre) @ axes.T
@@ -141,7 +137,7 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watch
         if online is not None:
             x, y = ((online - centre) @ axes.T).T
             panel.scatter(x, y, c=axis.values, marker="x", s=20, linewidths=1.1, **coloured)
-        panel.set_title(label)
+        panel.set_title(one.label)
         panel.grid(False)
         panel.set_xlabel(f"first component ({100 * share[0]:.0f}% of variance)")
         panel.set_ylabel(f"second ({100 * share[1]:.0f}%)")
@@ -155,7 +151,7 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[str, Watch
 
 
 def projections(
-    family: FamilyResults, axis: TaskAxis, found: Mapping[str, Mapping[str, Any]]
+    family: FamilyResults, axis: TaskAxis, found: Mapping[Identity, Mapping[str, Any]]
 ) -> Figure:
     """Single transitions: PCA above, t-SNE below; a column per variant, a colour per task."""
     shown = dict(list(found.items())[:LARGEST_ROW])
@@ -163,7 +159,7 @@ def projections(
     side = 0.92 * width / len(shown)
     figure, axes = new_figure(0.3 + 2 * min(side, 3.4), 2, len(shown), width=width)
     colours = TaskColours(axis)
-    for column, (label, projection) in enumerate(shown.items()):
+    for column, (one, projection) in enumerate(shown.items()):
         for panel, kind in zip(axes[:, column], ("pca", "tsne"), strict=True):
             for task, points in zip(projection["tasks"], projection[kind], strict=True):
                 x, y = np.array(points).T
@@ -175,7 +171,7 @@ def projections(
             panel.set_yticks([])
             panel.set_aspect("equal", adjustable="datalim")
         share = 100 * sum(projection["pca_share"])
-        axes[0, column].set_title(f"{label}\nPCA, {share:.0f}% of variance")
+        axes[0, column].set_title(f"{one.label}\nPCA, {share:.0f}% of variance")
         axes[1, column].set_title("t-SNE")
     colours.bar(figure, axes, shrink=0.7)
     return figure

@@ -40,7 +40,9 @@ class Identity:
         if self.learner:
             text += f" + {self.learner}"
         if self.settings:
-            told = (f"{name.split('.')[-1]}={value}" for name, value in self.settings)
+            short = [name.split(".")[-1] for name, _ in self.settings]
+            pairs = zip(short, self.settings, strict=True)
+            told = (f"{s if short.count(s) == 1 else name}={value}" for s, (name, value) in pairs)
             text += f" ({', '.join(told)})"
         if self.profile:
             text += f" ({', '.join(filter(None, (self.profile, self.variant)))})"
