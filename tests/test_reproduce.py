@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +25,7 @@ from ertrl.envs import GROUPS
 from ertrl.errors import ConfigError, CorruptFileError
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch import estimates
+from ertrl.launch import plan as planning
 from ertrl.launch.jobs import Job, JobFailed
 from ertrl.launch.place import Address, place_of, record_of
 from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
@@ -67,6 +70,11 @@ def free_estimates(monkeypatch):
         monkeypatch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
 
 
+def free(estimator, what, measure, *parts):
+    """In place of a measurement."""
+    return dict.fromkeys(parts, 1.0) or 1.0
+
+
 # --- plan ---
 
 
@@ -78,7 +86,7 @@ def test_jobs_are_named_by_what_they_are_made_from():
     longer = {job.name for job in small_grid(("focal", "er-trl"), (0, 1), updates=40).jobs()}
     assert len(names & longer) == 1, "only the data are the same"
     grid = small_grid()
-    other = grid._replace(collect_settings={**COLLECT, "seed": 8})
+    other = replace(grid, collect_settings={**COLLECT, "seed": 8})
     assert not {j.name for j in grid.jobs()} & {j.name for j in other.jobs()}
 
 
@@ -87,6 +95,23 @@ def test_the_whole_paper_is_the_default():
     assert len(grid.datasets) == 9
     assert len(grid.cells) == 9 * 6 * 5
     assert len(grid.jobs()) == 9 + 2 * 9 * 6 * 5
+
+
+def test_settings_are_put_together_once_however_many_cells_ask(monkeypatch, tmp_path):
+    """Planning the whole paper takes a moment, and a seed adds next to nothing."""
+    asked = Counter()
+
+    def counted(name, function):
+        return lambda *args, **kwargs: asked.update([name]) or function(*args, **kwargs)
+
+    for name in ("make_family", "collect_config", "train_config"):
+        known = getattr(planning, name)
+        monkeypatch.setattr(planning, name, counted(name, known))
+    monkeypatch.setattr(estimates.Estimator, "_measured", free)
+    grid = paper_grid()
+    asked.clear()
+    estimates.with_costs(grid, grid.jobs(), place_of(tmp_path))
+    assert asked == {"make_family": 9, "collect_config": 9, "train_config": 9 * 6}
 
 
 def test_a_job_waits_for_its_data_and_references_come_first():
@@ -271,7 +296,7 @@ def test_a_failing_method_leaves_the_rest(finished, tmp_path):
     broken = Cell(
         Data("point-robot"), Contender("focal", settings={"sampling": {"meta_batch": 999}}), 0
     )
-    done = reproduce(grid._replace(cells=(*grid.cells, broken)), out, progress="none")
+    done = reproduce(replace(grid, cells=(*grid.cells, broken)), out, progress="none")
     assert len(done.runs) == 1
     assert len(done.failures) == 1
     assert "only 20 training tasks" in done.failures[0]

@@ -20,11 +20,9 @@ from ertrl.bench.updates import product_flops, random_batch, timed
 from ertrl.collection.cost import estimate as estimate_collection
 from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
-from ertrl.envs import Family, make_family
 from ertrl.launch.jobs import Job
 from ertrl.launch.place import Place
 from ertrl.launch.plan import Cell, Data, Grid
-from ertrl.profiles import family_options
 from ertrl.shape import Name, Shape
 from ertrl.text import markdown_table, readable_bytes, readable_duration
 from ertrl.training.run import KEPT_CHECKPOINTS
@@ -75,17 +73,12 @@ class Estimator:
             store.write_json(self._notes, {"kind": KIND, "measured": self._known})
         return self._known[name]
 
-    def _family(self, data: Data) -> Family:
-        grid = self._grid
-        options = family_options(grid.profile, data.family, grid.variant)
-        return make_family(data.family, **{**options, **data.options})
-
     def _dims(self, data: Data) -> Dims:
-        family = self._family(data)
+        family = self._grid.family(data)
         return Dims(family.observation_dim, family.action_dim, len(family.split["train"]))
 
     def _simulation(self, data: Data) -> dict[str, float]:
-        family, config = self._family(data), self._grid.collect_config(data)
+        family, config = self._grid.family(data), self._grid.collect_config(data)
 
         def measure() -> dict[str, float]:
             found = estimate_collection(family, config, self._notes, MEASURED_SECONDS)
@@ -102,12 +95,12 @@ class Estimator:
 
     def collection(self, data: Data) -> Cost:
         measured, config = self._simulation(data), self._grid.collect_config(data)
-        disk = needs(self._family(data), config)["disk"]["dataset"]
+        disk = needs(self._grid.family(data), config)["disk"]["dataset"]
         return Cost(measured["seconds"], int(measured["memory_bytes"]), disk)
 
     def training(self, cell: Cell) -> Cost:
         program = self._program(cell)
-        config, family = self._grid.train_config(cell), self._family(cell.data)
+        config, family = self._grid.train_config(cell), self._grid.family(cell.data)
         updating = config.updates * program["flops"] / self._flops_per_second(cell)
         episodes = config.evaluation.episodes * config.evaluation.repeats * family.n_tasks
         # Three protocols, of which one has a single episode, and the oracle.
@@ -144,7 +137,6 @@ class Estimator:
 
         def measure() -> float:
             state, batch = init(config, dims), random_batch(config, dims)
-            step = partial(update, config, key=run_key(0))
             calls = 10
             stacked = jax.tree.map(lambda x: jax.numpy.stack([x] * calls), batch)
             call = partial(make_chunk(config), state, stacked, run_key(0))
@@ -152,7 +144,7 @@ class Estimator:
             taken: list[float] = []
             while sum(taken) < MEASURED_SECONDS:
                 taken.append(timed(call))
-            return product_flops(step, state, batch) * calls * len(taken) / sum(taken)
+            return self._program(like)["flops"] * calls * len(taken) / sum(taken)
 
         sizes = [config.learner.name, to_json(config.learner), to_json(config.sampling)]
         return self._measured(["flops/s", dims, *sizes], measure)
