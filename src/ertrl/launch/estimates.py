@@ -20,6 +20,7 @@ from ertrl.bench.updates import product_flops, random_batch, timed
 from ertrl.collection.cost import estimate as estimate_collection
 from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
+from ertrl.errors import CorruptFileError
 from ertrl.launch.jobs import Job
 from ertrl.launch.place import Place
 from ertrl.launch.plan import Cell, Data, Grid
@@ -60,9 +61,11 @@ class Estimator:
     def __init__(self, grid: Grid, notes: Path):
         """`notes` is the file that keeps measurements for the next time."""
         self._grid, self._notes = grid, notes
-        self._known: dict[str, Any] = {}
-        if notes.exists():
-            self._known = store.read_json(notes, Notes)["measured"]
+        try:
+            known = store.read_json(notes, Notes)["measured"] if notes.exists() else {}
+        except CorruptFileError as damage:
+            raise CorruptFileError(f"{damage}. Remove it: it is measured again.") from None
+        self._known: dict[str, Any] = known
 
     def _measured(self, what: Any, measure: Callable[[], Any], *parts: str) -> Any:
         """What the notes say, a number or these parts; it is measured where they do not."""

@@ -4,7 +4,8 @@ A job is named by what it is made from: all settings, and the jobs before it. As
 more seeds, methods or families, a grid therefore has the old jobs under their old names.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import product
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from ertrl.collection.config import BehaviourConfig
 from ertrl.config import fingerprint, flat, replace_from_json, to_json
 from ertrl.envs import Family, make_family, parse_options
+from ertrl.errors import ConfigError
 from ertrl.launch.jobs import RUN, Job
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
 from ertrl.training.config import TrainConfig
@@ -70,6 +72,15 @@ class Cell(NamedTuple):
         return f"{self.data.label} {self.contender.label} seed {self.seed}"
 
 
+@contextmanager
+def told_of(job: str) -> Generator[None]:
+    """Settings of a grid suit some of its jobs and others not: a mistake names the job."""
+    try:
+        yield
+    except ConfigError as mistake:
+        raise ConfigError(f"{job}: {mistake}") from None
+
+
 def once(method: Callable[["Grid", S], R]) -> Callable[["Grid", S], R]:
     """Let a grid answer each question once: every cell asks again for its data's settings."""
 
@@ -116,9 +127,10 @@ class Grid:
     @once
     def collect_config(self, data: Data) -> BehaviourConfig:
         config = collect_config(self.profile, data.family, self.variant)
-        for settings in (self.collect_settings, data.settings):
-            config = replace_from_json(config, dict(settings), "collect")
-        config.validate()
+        with told_of(f"collect {data.label}"):
+            for settings in (self.collect_settings, data.settings):
+                config = replace_from_json(config, dict(settings))
+            config.validate()
         return config
 
     def train_config(self, cell: Cell) -> TrainConfig:
@@ -129,9 +141,10 @@ class Grid:
     def _train_config(self, cell: Cell) -> TrainConfig:
         method, learner, settings = cell.contender
         config = train_config(self.profile, cell.data.family, method, learner, self.variant)
-        for changes in (self.train_settings, settings):
-            config = replace_from_json(config, dict(changes))
-        config.validate()
+        with told_of(f"train {cell.contender.label} on {cell.data.label}"):
+            for changes in (self.train_settings, settings):
+                config = replace_from_json(config, dict(changes))
+            config.validate()
         return config
 
     @property
@@ -256,12 +269,14 @@ def words_of(settings: Mapping[str, Any]) -> list[str]:
 
 def parse_data(word: str) -> Data:
     """'cheetah-vel', or 'cheetah-vel:split=released' with options of the family."""
-    family, _, options = word.partition(":")
+    family, colon, options = word.partition(":")
     known = make_family(family).options
-    return Data(family, parse_options(list(filter(None, options.split(","))), known))
+    return Data(family, parse_options(options.split(",") if colon else [], known))
 
 
 def parse_contender(word: str) -> Contender:
     """'focal', or 'focal+brac' with another learner than the profile's."""
-    method, _, learner = word.partition("+")
+    method, plus, learner = word.partition("+")
+    if plus and not learner:
+        raise ConfigError(f"after + comes a learner, as in {method}+brac; got '{word}'")
     return Contender(method, learner or None)

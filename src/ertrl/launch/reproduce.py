@@ -13,7 +13,7 @@ from ertrl.launch.keep import keep_dataset, keep_run
 from ertrl.launch.place import Place, done_names, perform, place_of, record_of
 from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
 from ertrl.launch.processes import LocalExecutor
-from ertrl.launch.ray import RayExecutor
+from ertrl.launch.ray import RayExecutor, load_ray
 from ertrl.launch.schedule import run_graph
 from ertrl.profiles import DEFAULT_VARIANT
 from ertrl.progress import ProgressStyle, say
@@ -72,7 +72,9 @@ def paper_grid(
     contenders = [parse_contender(word) for word in methods or paper_methods()]
     if len(set(seeds)) < len(seeds) or not seeds:
         raise ConfigError(f"seeds must be different numbers, at least one; got {list(seeds)}")
-    return Grid(
+    if "seed" in (train_settings or {}):
+        raise ConfigError("the settings of all trainings cannot hold one seed; choose the seeds")
+    grid = Grid(
         cells(datasets, contenders, seeds),
         profile,
         variant,
@@ -82,6 +84,18 @@ def paper_grid(
         collect_settings or {},
         train_settings or {},
     )
+    _check_that_all_differ(grid)
+    return grid
+
+
+def _check_that_all_differ(grid: Grid) -> None:
+    """'focal' and 'focal+td3bc' may be the same run, which a table would count twice."""
+    known: dict[str, str] = {}
+    for cell in grid.cells:
+        name = grid.training(cell).name
+        if name in known:
+            raise ConfigError(f"'{known[name]}' and '{cell.label}' are the same run; name it once")
+        known[name] = cell.label
 
 
 def plan(
@@ -113,6 +127,8 @@ def reproduce(
     finish. The report tells which cells are missing.
     """
     place = place_of(out, work)
+    if executor == "ray":
+        load_ray()  # before anything is measured
     say("plan: looking at what is there, measuring what is not known yet", progress)
     jobs, missing = plan(grid, out, work)
     kept = _Keeper(grid, place, Path(keep)) if keep else None
