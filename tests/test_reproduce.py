@@ -398,6 +398,7 @@ MISTAKES = {
     "--threads 0": "--threads must lie between 1 and 4096, got 0",
     "--processes -3": "--processes must lie between 0 and 4096, got -3",
     "--gpus nan": "--gpus must lie between 0 and 64, got nan",
+    "--gpus 1.5": "--gpus is a share of one, or a whole number; got 1.5",
     "--gpus 1": "--gpus is 1.0, but it is only for --executor ray",
     "--address auto": "--address is auto, but it is only for --executor ray",
     "--work here": "--work is here, but it is only for an address as --out",
@@ -408,6 +409,7 @@ MISTAKES = {
     '--collect-settings {"steps":7}': "collect point-robot: steps (7) and random_steps",
     "--out nosuch://bucket": "nosuch://bucket cannot be reached: Protocol not known: nosuch",
     "--out s3://bucket": "s3:// with the package s3fs installed",
+    "--keep /dev/null": "/dev/null cannot be a folder: /dev/null is a file",
     "--out /dev/null/here": "/dev/null/here cannot be a folder: /dev/null is a file",
 }
 

@@ -75,6 +75,8 @@ def run(
     _check_number("--threads", threads, 1, MOST_AT_ONCE)
     _check_number("--processes", processes, 0, MOST_AT_ONCE)
     _check_number("--gpus", gpus, 0, MOST_GPUS)
+    if gpus > 1 and gpus % 1:
+        raise ConfigError(f"--gpus is a share of one, or a whole number; got {gpus}")
     if probe_transitions:
         _check_number("--probe-transitions", probe_transitions, 5, 1_000_000)
     if executor == "ray":

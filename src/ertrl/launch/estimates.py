@@ -64,7 +64,8 @@ class Estimator:
         try:
             known = store.read_json(notes, Notes)["measured"] if notes.exists() else {}
         except CorruptFileError as damage:
-            raise CorruptFileError(f"{damage}. Remove it: it is measured again.") from None
+            told = str(damage).rstrip(".")
+            raise CorruptFileError(f"{told}. Remove it: it is measured again.") from None
         self._known: dict[str, Any] = known
 
     def _measured(self, what: Any, measure: Callable[[], Any], *parts: str) -> Any:

@@ -56,12 +56,14 @@ def place_of(out: str | Path, work: str | Path | None = None) -> "Place":
     if not str(out):
         raise ConfigError("there is no place without a name: give a folder or an address")
     if "://" not in str(out):
-        return Folder(_possible_folder(Path(out).absolute()))
+        return Folder(possible_folder(out))
     here = Path(work or tempfile.gettempdir()) / "ertrl-work"
     return Address(str(out).rstrip("/"), here, SECONDS_BETWEEN_UPLOADS)
 
 
-def _possible_folder(path: Path) -> Path:
+def possible_folder(name: str | Path) -> Path:
+    """The folder of that name, or an error if there cannot be one."""
+    path = Path(name).absolute()
     there = next(p for p in (path, *path.parents) if p.exists())
     if not there.is_dir():
         raise ConfigError(f"{path} cannot be a folder: {there} is a file; choose another place")

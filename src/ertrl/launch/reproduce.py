@@ -10,7 +10,14 @@ from ertrl.errors import ConfigError
 from ertrl.launch.estimates import describe_plan, with_costs
 from ertrl.launch.jobs import Job
 from ertrl.launch.keep import keep_dataset, keep_run
-from ertrl.launch.place import Place, done_names, perform, place_of, record_of
+from ertrl.launch.place import (
+    Place,
+    done_names,
+    perform,
+    place_of,
+    possible_folder,
+    record_of,
+)
 from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
 from ertrl.launch.processes import LocalExecutor
 from ertrl.launch.ray import RayExecutor, load_ray
@@ -126,12 +133,12 @@ def reproduce(
     that does not need it is done. `keep` is a folder for one small file per run, written as runs
     finish. The report tells which cells are missing.
     """
-    place = place_of(out, work)
+    place, folder = place_of(out, work), possible_folder(keep) if keep else None
     if executor == "ray":
         load_ray()  # before anything is measured
     say("plan: looking at what is there, measuring what is not known yet", progress)
     jobs, missing = plan(grid, out, work)
-    kept = _Keeper(grid, place, Path(keep)) if keep else None
+    kept = _Keeper(grid, place, folder) if folder else None
     failures: list[str] = []
     if missing:
         slots = processes or max(available_cores() // grid.threads, 1)
