@@ -12,7 +12,7 @@ import argparse
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from jax.extend import core as jax_core
 
 from ertrl import store
 from ertrl.bench.updates import product_flops, program_memory, random_batch
@@ -49,8 +50,9 @@ PAGE = """\
 Profile {profile}, sizes of {family}, {threads} CPU thread(s).
 
 A slope is the power of growth from the first to the last size: 0 is constant, 1 proportional.
-What is *expected* is counted: for time the update's matrix products, for memory its inputs.
-Memory is that of the compiled program, with everything in between.
+What is *expected* is counted: for time the operations of all matrix products of an update,
+for memory what goes in and comes out, and the results of these products.
+Memory is that of the compiled program, which reuses some; less than {least:g} MiB counts as that.
 How much data there is, an update of any method does not see: only the drawing of batches could.
 *Drawing batches* reads memory-mapped files; its memory is what the process holds besides them.
 
@@ -70,8 +72,10 @@ If a GPU sustains {teraflops:g} teraflops on them, an assumption, they take:
 A training runs on one GPU, so more GPUs than trainings do not help.
 Collection and evaluation simulate on CPUs and come on top.
 """
-EXPECTED = {"time": "gflop", "memory": "inputs_mib"}
+EXPECTED = {"time": "gflop", "memory": "held_mib"}
 """What was counted that each should grow with."""
+LEAST_MIB = 1.0
+"""Less is noise of the allocator."""
 HORIZON = 200
 SAMPLED = 20
 """Batches that are drawn at once."""
@@ -118,6 +122,9 @@ def scaling(names: Sequence[str], profile: str, family: str, seconds: float) -> 
     """Measure every method along every axis, each point for so many seconds."""
     made, programs = make_family(family), Programs()
     points: list[dict[str, Any]] = []
+    # What libraries hold from their first call on is not the data's.
+    small = Dims(made.observation_dim, made.action_dim, len(made.split["train"]))
+    _batches(train_config(profile, family, names[0]), small, HORIZON, seconds=0)
     for name, axis in AXES.items():
         for value in axis.values:
             tasks = value if name in ("tasks", "meta_batch") else len(made.split["train"])
@@ -180,7 +187,8 @@ class Programs:
 
 def _compiled(config: TrainConfig, dims: Dims, runs: int) -> Program:
     state, batch = init(config, dims), random_batch(config, dims)
-    flops = runs * product_flops(partial(update, config, key=run_key(0)), state, batch)
+    step = partial(update, config, key=run_key(0))
+    flops = runs * product_flops(step, state, batch)
     inputs = [state, jax.tree.map(lambda x: x[None], batch), run_key(0)]
     if runs > 1:
         inputs = jax.tree.map(lambda x: jnp.stack([x] * runs), inputs)
@@ -188,10 +196,31 @@ def _compiled(config: TrainConfig, dims: Dims, runs: int) -> Program:
     compiled = chunk.lower(*inputs).compile()
     facts = {
         "memory_mib": program_memory(compiled) / 2**20,
-        "inputs_mib": sum(x.nbytes for x in jax.tree.leaves(inputs[:2])) / 2**20,
+        "held_mib": runs * held_bytes(step, state, batch) / 2**20,
         "gflop": flops / 1e9,
     }
     return Program(lambda: jax.block_until_ready(compiled(*inputs)), facts)
+
+
+def held_bytes(function: Callable, *arguments: Any) -> int:
+    """Of what goes in and comes out, and of all matrix products, which wait for their gradients."""
+    traced = jax.make_jaxpr(function)(*arguments)
+    return _bytes([*traced.in_avals, *traced.out_avals]) + _product_bytes(traced.jaxpr)
+
+
+def _product_bytes(jaxpr: jax_core.Jaxpr) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            total += _bytes(v.aval for v in equation.outvars)
+        parameters = jax.tree.leaves(list(equation.params.values()))
+        parts = [getattr(p, "jaxpr", p) for p in parameters]  # with its constants, or without
+        total += sum(_product_bytes(p) for p in parts if isinstance(p, jax_core.Jaxpr))
+    return total
+
+
+def _bytes(arrays: Iterable[Any]) -> int:
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in arrays)
 
 
 def _batches(config: TrainConfig, dims: Dims, transitions: int, seconds: float) -> dict[str, Any]:
@@ -207,7 +236,7 @@ def _batches(config: TrainConfig, dims: Dims, transitions: int, seconds: float) 
         memory = (_own_memory() - before) / 2**20
         size = sum(file.stat().st_size for file in Path(folder).rglob("*.npy")) / 2**20
         del data, sampler
-    return {"seconds": took / SAMPLED, "memory_mib": max(memory, 0.0), "files_mib": size}
+    return {"seconds": took / SAMPLED, "memory_mib": max(memory, LEAST_MIB), "files_mib": size}
 
 
 class _Logs(Dataset):
@@ -258,7 +287,7 @@ def growth(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         values = [p["value"] for p in own]
         found = {"axis": axis, "method": method, "time": slope(values, [p["seconds"] for p in own])}
         found["ends_ms"] = [1000 * own[0]["seconds"], 1000 * own[-1]["seconds"]]
-        found["memory"] = slope(values, [max(p["memory_mib"], 0.1) for p in own])
+        found["memory"] = slope(values, [p["memory_mib"] for p in own])
         for what, counted in EXPECTED.items():
             expected = slope(values, [p[counted] for p in own]) if method else 0.0
             found[f"expected_{what}"] = expected
@@ -332,6 +361,7 @@ def describe_gpus(result: dict[str, Any]) -> str:
 
 def page(result: dict[str, Any], paper: dict[str, Any]) -> str:
     return PAGE.format(
+        least=LEAST_MIB,
         profile=result["profile"],
         family=result["family"],
         threads=result["provenance"]["threads"],
@@ -354,7 +384,7 @@ def draw(result: dict[str, Any], what: str, counted: str, label: str, path: Path
         for method in dict.fromkeys(p["method"] for p in here):
             own = [p for p in here if p["method"] == method]
             colour = PALETTE[list(methods()).index(method) if method else len(methods())]
-            x, y = [p["value"] for p in own], [max(p[what], 1e-6) for p in own]
+            x, y = [p["value"] for p in own], [p[what] for p in own]
             panel.plot(x, y, "o-", color=colour, label=method or "drawing batches", ms=4)
             growth = [p[counted] / own[0][counted] if method else 1.0 for p in own]
             panel.plot(x, [y[0] * g for g in growth], "--", color=colour, lw=0.9)

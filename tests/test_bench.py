@@ -147,6 +147,14 @@ def test_axes_share_the_programs_that_they_have_in_common(monkeypatch):
     assert [runs for _, _, runs in compiled] == [1, 2], "FOCAL has nothing that grows with tasks"
 
 
+def test_memory_that_a_program_holds_is_counted():
+    def step(x, w):
+        return jnp.sum(jax.jit(lambda x: x @ w)(x) ** 2)
+
+    x, w = jnp.ones((5, 3)), jnp.ones((3, 7))
+    assert scaling.held_bytes(step, x, w) == 4 * (15 + 21 + 1 + 35)
+
+
 def test_growth_is_measured(monkeypatch):
     points = grow(monkeypatch, seeds=(1, 2))["points"]
     assert all(point["seconds"] > 0 for point in points)
