@@ -6,10 +6,11 @@
 
 A run with the entropy term is ER-TRL, one without is FOCAL. Positive pairs are two contexts per
 task. Policies are independent networks, or one that all tasks share; where they were collected
-twice, both are normalised with the experts of the shared one. Works in build/factors with `ertrl
-reproduce` (killed, it goes on where it was) and keeps small files of all runs, every effect with
-its interval, the table and the figure in results/factors. There is one dataset of each kind: the
-effect of the policies is that of these two datasets.
+twice, both are normalised with the experts of the shared one. Works in build/grid with `ertrl
+reproduce` (killed, it goes on where it was; runs of results/laptop that are there are not made
+again) and keeps small files of all runs, every effect with its interval, the table and the figure
+in results/factors. There is one dataset of each kind: the effect of the policies is that of these
+two datasets.
 """
 
 import argparse
@@ -199,7 +200,8 @@ def draw(told: dict[str, Any], path: Path) -> None:
 def main(families: list[str], *, toy: bool) -> None:
     place = WORK / "factors-toy" / "kept" if toy else KEEP / "factors"
     runs, found = grid(families, toy=toy)
-    work = WORK / ("factors-toy" if toy else "factors")
+    # With pairs and shared policies they are those of the paper's grid: nothing is run twice.
+    work = WORK / ("factors-toy" if toy else "grid")
     done = reproduce(runs, work, keep=place / "runs", reporting=False)
     for failure in done.failures:
         print(failure, flush=True)
@@ -222,4 +224,6 @@ if __name__ == "__main__":
     parser.add_argument("families", nargs="*", help=f"of {', '.join(SEEDS)}; all if not given")
     parser.add_argument("--toy", action="store_true", help="small, on Point-Robot")
     given = parser.parse_args()
+    if wrong := [name for name in given.families if name not in SEEDS]:
+        parser.error(f"{', '.join(wrong)}: families are {', '.join(SEEDS)}")
     main(["point-robot"] if given.toy else given.families or list(SEEDS), toy=given.toy)

@@ -12,6 +12,7 @@ make less of it, `--updates 5000` shorter runs.
 """
 
 import argparse
+from dataclasses import replace
 
 from ertrl.launch.plan import Contender, Data
 from ertrl.reporting import report
@@ -34,7 +35,8 @@ EXTRA = {
 
 def main(family: str, seeds: int, settings: dict, variants: bool) -> None:
     five, extra = METHODS, (*RIVALS, *EXTRA.get(family, ())) if variants else ()
-    grid = grid_of([Data(family)], (*five, *extra), range(seeds))._replace(train_settings=settings)
+    grid = grid_of([Data(family)], (*five, *extra), range(seeds))
+    grid = replace(grid, train_settings=settings)
     runs = done(grid).runs
     work, place = WORK / "results" / family, KEEP / family
     plain = [runs[cell.label] for cell in grid.cells if cell.contender in five]

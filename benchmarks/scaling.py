@@ -1,17 +1,18 @@
 """How time and memory of training grow: with tasks, context, data, z and seeds.
 
-    .venv/bin/python benchmarks/scaling.py       # or: make results-scaling; about ten minutes
+    .venv/bin/python benchmarks/scaling.py         # or: make results-scaling; a quarter of an hour
+    .venv/bin/python benchmarks/scaling.py --toy   # a minute, to see the page: build/scaling-toy
 
 Writes the numbers and their pictures to results/scaling, what the paper profile's trainings would
-take on GPUs, on paper, beside them, and the page docs/scaling.md from both. Leave the machine alone
-meanwhile. `--seconds` is the time for each point.
+take on GPUs, on paper, beside them, and the page docs/scaling.md from both. Needs 5 GB of disk for
+the largest dataset. Leave the machine alone meanwhile. `--seconds` is the time for each point.
 """
 
 import argparse
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from jax.extend import core as jax_core
 
 from ertrl import store
 from ertrl.bench.updates import product_flops, program_memory, random_batch
@@ -38,7 +40,7 @@ from ertrl.text import markdown_table, readable_duration
 from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key, update
 from ertrl.types import Dims
-from shared import KEEP, ROOT
+from shared import KEEP, ROOT, WORK
 
 PLACE = KEEP / "scaling"
 PAGE = """\
@@ -48,13 +50,15 @@ PAGE = """\
 Profile {profile}, sizes of {family}, {threads} CPU thread(s).
 
 A slope is the power of growth from the first to the last size: 0 is constant, 1 proportional.
-What is *expected* is counted: the matrix products of the update's program.
-Memory is that of the compiled program.
+What is *expected* is counted: for time the operations of all matrix products of an update,
+for memory what goes in and comes out, and the results of these products.
+Memory is that of the compiled program, which reuses some; less than {least:g} MiB counts as that.
+How much data there is, an update of any method does not see: only the drawing of batches could.
 *Drawing batches* reads memory-mapped files; its memory is what the process holds besides them.
 
 ![Time of an update against six sizes; dashed: expected](../results/scaling/seconds.png)
 
-![Memory against six sizes](../results/scaling/memory.png)
+![Memory against six sizes; dashed: expected](../results/scaling/memory.png)
 
 {table}
 ## The paper profile on GPUs, on paper
@@ -68,6 +72,10 @@ If a GPU sustains {teraflops:g} teraflops on them, an assumption, they take:
 A training runs on one GPU, so more GPUs than trainings do not help.
 Collection and evaluation simulate on CPUs and come on top.
 """
+EXPECTED = {"time": "gflop", "memory": "held_mib"}
+"""What was counted that each should grow with."""
+LEAST_MIB = 1.0
+"""Less is noise of the allocator."""
 HORIZON = 200
 SAMPLED = 20
 """Batches that are drawn at once."""
@@ -100,12 +108,23 @@ AXES = {
 }
 DATA_AXES = ("tasks", "transitions")
 """Along these, batches are drawn from files as well."""
+TOY = {
+    "tasks": (20, 40),
+    "transitions": (1_000, 2_000),
+    "meta_batch": (4, 8),
+    "context": (8, 16),
+    "latent": (2, 4),
+    "seeds": (1, 2),
+}
 
 
 def scaling(names: Sequence[str], profile: str, family: str, seconds: float) -> dict[str, Any]:
     """Measure every method along every axis, each point for so many seconds."""
-    made = make_family(family)
+    made, programs = make_family(family), Programs()
     points: list[dict[str, Any]] = []
+    # What libraries hold from their first call on is not the data's.
+    small = Dims(made.observation_dim, made.action_dim, len(made.split["train"]))
+    _batches(train_config(profile, family, names[0]), small, HORIZON, seconds=0)
     for name, axis in AXES.items():
         for value in axis.values:
             tasks = value if name in ("tasks", "meta_batch") else len(made.split["train"])
@@ -122,7 +141,8 @@ def scaling(names: Sequence[str], profile: str, family: str, seconds: float) -> 
             for method in names:
                 config = replace_from_json(train_config(profile, family, method), changes)
                 runs = value if name == "seeds" else 1
-                points.append(at | {"method": method} | _update(config, dims, runs, seconds))
+                program = programs.of(config, dims, runs)
+                points.append(at | {"method": method} | program.measured(seconds))
                 say(_told(points[-1]))
     return {
         "kind": "ertrl-bench-scaling",
@@ -139,18 +159,68 @@ def _told(point: dict[str, Any]) -> str:
     return f"{text}, {point['memory_mib']:.0f} MiB"
 
 
-def _update(config: TrainConfig, dims: Dims, runs: int, seconds: float) -> dict[str, Any]:
-    """Of one update of one run, or of several in one program."""
+class Program(NamedTuple):
+    """One update of one run, or of several at once, compiled."""
+
+    call: Callable[[], Any]
+    facts: dict[str, float]
+
+    def measured(self, seconds: float) -> dict[str, float]:
+        return {"seconds": _median(self.call, seconds), **self.facts}
+
+
+class Programs:
+    """Compiling takes longer than measuring: axes share the programs that they have in common."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Program] = {}
+
+    def of(self, config: TrainConfig, dims: Dims, runs: int) -> Program:
+        state = eqx.filter_eval_shape(init, config, dims)
+        # Of the number of tasks most methods see nothing: then it is the same program.
+        shapes = tuple((x.shape, x.dtype) for x in jax.tree.leaves(state))
+        what = (config, shapes, runs)
+        if what not in self._known:
+            self._known[what] = _compiled(config, dims, runs)
+        return self._known[what]
+
+
+def _compiled(config: TrainConfig, dims: Dims, runs: int) -> Program:
     state, batch = init(config, dims), random_batch(config, dims)
-    flops = runs * product_flops(partial(update, config, key=run_key(0)), state, batch)
+    step = partial(update, config, key=run_key(0))
+    flops = runs * product_flops(step, state, batch)
     inputs = [state, jax.tree.map(lambda x: x[None], batch), run_key(0)]
     if runs > 1:
         inputs = jax.tree.map(lambda x: jnp.stack([x] * runs), inputs)
-    program: Any = make_chunk(config, several_runs=runs > 1)
-    compiled = program.lower(*inputs).compile()
-    took = _median(lambda: jax.block_until_ready(compiled(*inputs)), seconds)
-    memory = program_memory(compiled) / 2**20
-    return {"seconds": took, "memory_mib": memory, "gflop": flops / 1e9}
+    chunk: Any = make_chunk(config, several_runs=runs > 1)
+    compiled = chunk.lower(*inputs).compile()
+    facts = {
+        "memory_mib": program_memory(compiled) / 2**20,
+        "held_mib": runs * held_bytes(step, state, batch) / 2**20,
+        "gflop": flops / 1e9,
+    }
+    return Program(lambda: jax.block_until_ready(compiled(*inputs)), facts)
+
+
+def held_bytes(function: Callable, *arguments: Any) -> int:
+    """Of what goes in and comes out, and of all matrix products, which wait for their gradients."""
+    traced = jax.make_jaxpr(function)(*arguments)
+    return _bytes([*traced.in_avals, *traced.out_avals]) + _product_bytes(traced.jaxpr)
+
+
+def _product_bytes(jaxpr: jax_core.Jaxpr) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            total += _bytes(v.aval for v in equation.outvars)
+        parameters = jax.tree.leaves(list(equation.params.values()))
+        parts = [getattr(p, "jaxpr", p) for p in parameters]  # with its constants, or without
+        total += sum(_product_bytes(p) for p in parts if isinstance(p, jax_core.Jaxpr))
+    return total
+
+
+def _bytes(arrays: Iterable[Any]) -> int:
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in arrays)
 
 
 def _batches(config: TrainConfig, dims: Dims, transitions: int, seconds: float) -> dict[str, Any]:
@@ -166,7 +236,7 @@ def _batches(config: TrainConfig, dims: Dims, transitions: int, seconds: float) 
         memory = (_own_memory() - before) / 2**20
         size = sum(file.stat().st_size for file in Path(folder).rglob("*.npy")) / 2**20
         del data, sampler
-    return {"seconds": took / SAMPLED, "memory_mib": max(memory, 0.0), "files_mib": size}
+    return {"seconds": took / SAMPLED, "memory_mib": max(memory, LEAST_MIB), "files_mib": size}
 
 
 class _Logs(Dataset):
@@ -217,9 +287,10 @@ def growth(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         values = [p["value"] for p in own]
         found = {"axis": axis, "method": method, "time": slope(values, [p["seconds"] for p in own])}
         found["ends_ms"] = [1000 * own[0]["seconds"], 1000 * own[-1]["seconds"]]
-        found["memory"] = slope(values, [max(p["memory_mib"], 0.1) for p in own])
-        flops = [p["gflop"] for p in own] if method else []
-        found["expected"] = slope(values, flops) if method else 0.0
+        found["memory"] = slope(values, [p["memory_mib"] for p in own])
+        for what, counted in EXPECTED.items():
+            expected = slope(values, [p[counted] for p in own]) if method else 0.0
+            found[f"expected_{what}"] = expected
         yield found
 
 
@@ -231,13 +302,15 @@ def growth_table(result: dict[str, Any]) -> str:
             g["method"] or "*drawing batches*",
             f"{g['ends_ms'][0]:.1f} to {g['ends_ms'][1]:.1f}",
             f"{g['time']:.2f}",
-            f"{g['expected']:.2f}",
+            f"{g['expected_time']:.2f}",
             f"{g['memory']:.2f}",
+            f"{g['expected_memory']:.2f}",
         ]
         for g in growth(result)
     ]
-    head = ["size", "method", "ms per update", "slope of time", "expected", "slope of memory"]
-    return markdown_table(head, rows, "llrrrr") + "\n"
+    head = ["size", "method", "ms per update"]
+    head += ["slope of time", "expected", "slope of memory", "expected"]
+    return markdown_table(head, rows, "llrrrrr") + "\n"
 
 
 def paper_on_gpus(
@@ -287,6 +360,7 @@ def describe_gpus(result: dict[str, Any]) -> str:
 
 def page(result: dict[str, Any], paper: dict[str, Any]) -> str:
     return PAGE.format(
+        least=LEAST_MIB,
         profile=result["profile"],
         family=result["family"],
         threads=result["provenance"]["threads"],
@@ -301,19 +375,18 @@ def page(result: dict[str, Any], paper: dict[str, Any]) -> str:
     )
 
 
-def draw(result: dict[str, Any], what: str, label: str) -> None:
-    """One panel per size, a line per method; dashed: what the counted products promise."""
+def draw(result: dict[str, Any], what: str, counted: str, label: str, path: Path) -> None:
+    """One panel per size, a line per method; dashed: growth like that of what was counted."""
     figure, panels = plt.subplots(2, 3, figsize=(11, 6.2), layout="constrained")
     for panel, (name, axis) in zip(panels.flat, AXES.items(), strict=True):
         here = [p for p in result["points"] if p["axis"] == name]
         for method in dict.fromkeys(p["method"] for p in here):
             own = [p for p in here if p["method"] == method]
             colour = PALETTE[list(methods()).index(method) if method else len(methods())]
-            x, y = [p["value"] for p in own], [max(p[what], 1e-6) for p in own]
+            x, y = [p["value"] for p in own], [p[what] for p in own]
             panel.plot(x, y, "o-", color=colour, label=method or "drawing batches", ms=4)
-            if what == "seconds":
-                growth = [p["gflop"] / own[0]["gflop"] if method else 1.0 for p in own]
-                panel.plot(x, [y[0] * g for g in growth], "--", color=colour, lw=0.9)
+            growth = [p[counted] / own[0][counted] if method else 1.0 for p in own]
+            panel.plot(x, [y[0] * g for g in growth], "--", color=colour, lw=0.9)
         panel.set(xscale="log", yscale="log", title=axis.title)
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)
@@ -321,21 +394,29 @@ def draw(result: dict[str, Any], what: str, label: str) -> None:
     named = {label: line for label, line in lines.items() if not label.startswith("_")}
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=7, fontsize=9)
     figure.supylabel(label)
-    PLACE.mkdir(parents=True, exist_ok=True)
-    figure.savefig(PLACE / f"{what.split('_')[0]}.png", dpi=110, metadata={"Software": None})
+    figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
-def main(seconds: float) -> None:
-    result = scaling(tuple(methods()), "laptop", "cheetah-vel", seconds)
-    store.write_json(PLACE / "scaling.json", result)
-    draw(result, "seconds", "seconds per update")
-    draw(result, "memory_mib", "MiB")
-    paper = paper_on_gpus(paper_families()[1:], tuple(methods()))
-    store.write_json(PLACE / "gpus.json", paper)
-    store.write_bytes(ROOT / "docs" / "scaling.md", page(result, paper).encode())
+def main(seconds: float, *, toy: bool) -> None:
+    names, families = tuple(methods()), paper_families()[1:]
+    place, written = PLACE, ROOT / "docs" / "scaling.md"
+    if toy:
+        names, families = names[:2], families[:1]
+        place = WORK / "scaling-toy"
+        written = place / "scaling.md"
+        AXES.update({name: AXES[name]._replace(values=values) for name, values in TOY.items()})
+    result = scaling(names, "laptop", "cheetah-vel", seconds)
+    store.write_json(place / "scaling.json", result)
+    draw(result, "seconds", EXPECTED["time"], "seconds per update", place / "seconds.png")
+    draw(result, "memory_mib", EXPECTED["memory"], "MiB", place / "memory.png")
+    paper = paper_on_gpus(families, names)
+    store.write_json(place / "gpus.json", paper)
+    store.write_bytes(written, page(result, paper).encode())
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5)
-    main(parser.parse_args().seconds)
+    parser.add_argument("--toy", action="store_true", help="two methods at small sizes")
+    given = parser.parse_args()
+    main(given.seconds, toy=given.toy)

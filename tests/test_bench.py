@@ -13,6 +13,7 @@ from ertrl.bench import behaviour, updates
 from ertrl.bench.updates import product_flops, update_speed
 from ertrl.config import replace_from_json
 from ertrl.profiles import collect_config, train_config
+from ertrl.types import Dims
 
 ROOT = Path(__file__).parent.parent
 
@@ -127,13 +128,31 @@ def test_growth_is_expected_from_counted_products(monkeypatch):
         ("tasks", None),
         ("transitions", None),
     }
-    assert found["tasks", "focal"]["expected"] == 0, "an update sees as many as it draws"
-    assert found["meta_batch", "focal"]["expected"] == pytest.approx(1, abs=0.1)
-    assert 0 < found["context", "focal"]["expected"] < 1
-    assert found["seeds", "focal"]["expected"] == pytest.approx(1)
+    assert found["tasks", "focal"]["expected_time"] == 0, "an update sees as many as it draws"
+    assert found["meta_batch", "focal"]["expected_time"] == pytest.approx(1, abs=0.1)
+    assert 0 < found["context", "focal"]["expected_time"] < 1
+    assert 0 < found["context", "focal"]["expected_memory"] < 1
+    assert found["seeds", "focal"]["expected_time"] == pytest.approx(1)
     files = [p["files_mib"] for p in result["points"] if p["axis"] == "transitions"]
     assert files[1] == pytest.approx(10 * files[0], rel=0.1)
     assert scaling.growth_table(result).count("\n") == 2 + len(found)
+
+
+def test_axes_share_the_programs_that_they_have_in_common(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(scaling, "_compiled", lambda *what: compiled.append(what))
+    programs, config = scaling.Programs(), train_config("laptop", "point-robot", "focal")
+    for tasks, runs in [(20, 1), (200, 1), (20, 2), (20, 2)]:
+        programs.of(config, Dims(2, 2, tasks), runs)
+    assert [runs for _, _, runs in compiled] == [1, 2], "FOCAL has nothing that grows with tasks"
+
+
+def test_memory_that_a_program_holds_is_counted():
+    def step(x, w):
+        return jnp.sum(jax.jit(lambda x: x @ w)(x) ** 2)
+
+    x, w = jnp.ones((5, 3)), jnp.ones((3, 7))
+    assert scaling.held_bytes(step, x, w) == 4 * (15 + 21 + 1 + 35)
 
 
 def test_growth_is_measured(monkeypatch):

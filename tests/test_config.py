@@ -73,7 +73,7 @@ def test_unknown_keys_are_refused_with_the_nearest_name():
 
 def test_unknown_nested_keys_say_where_they_are():
     message = refusal({"inner": {"width": [1]}})
-    assert "inner." in message
+    assert "unknown setting of inner 'width'" in message
     assert "'widths'" in message
 
 

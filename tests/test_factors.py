@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from factors import effects
+from ertrl.launch.reproduce import paper_grid
+from factors import effects, grid
 
 NAMES = ("a", "b", "c")
 
@@ -53,3 +54,14 @@ def test_one_seed_has_no_interval_and_every_cell_is_needed():
     assert effects(NAMES, cells(seeds=1))[0].estimate.low is None
     with pytest.raises(ValueError, match="8 cells, got 7"):
         effects(NAMES, dict(list(cells().items())[1:]))
+
+
+def test_runs_of_the_papers_grid_are_not_made_again():
+    """Policies shared, positive pairs: that is the laptop profile as it is."""
+    runs, found = grid(["point-robot"], toy=False)
+    assert len(found) == 8
+    ours = {job.name for job in runs.jobs()}
+    papers = {job.name for job in paper_grid(["point-robot"], ["er-trl", "focal"]).jobs()}
+    shared = {name for name in papers if not name.startswith("probe-")}
+    assert len(shared) == 1 + 2 * 5
+    assert shared < ours

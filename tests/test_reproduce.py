@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +25,7 @@ from ertrl.envs import GROUPS
 from ertrl.errors import ConfigError, CorruptFileError
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch import estimates
+from ertrl.launch import plan as planning
 from ertrl.launch.jobs import Job, JobFailed
 from ertrl.launch.place import Address, place_of, record_of
 from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
@@ -67,6 +70,11 @@ def free_estimates(monkeypatch):
         monkeypatch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
 
 
+def free(estimator, what, measure, *parts):
+    """In place of a measurement."""
+    return dict.fromkeys(parts, 1.0) or 1.0
+
+
 # --- plan ---
 
 
@@ -78,7 +86,7 @@ def test_jobs_are_named_by_what_they_are_made_from():
     longer = {job.name for job in small_grid(("focal", "er-trl"), (0, 1), updates=40).jobs()}
     assert len(names & longer) == 1, "only the data are the same"
     grid = small_grid()
-    other = grid._replace(collect_settings={**COLLECT, "seed": 8})
+    other = replace(grid, collect_settings={**COLLECT, "seed": 8})
     assert not {j.name for j in grid.jobs()} & {j.name for j in other.jobs()}
 
 
@@ -87,6 +95,23 @@ def test_the_whole_paper_is_the_default():
     assert len(grid.datasets) == 9
     assert len(grid.cells) == 9 * 6 * 5
     assert len(grid.jobs()) == 9 + 2 * 9 * 6 * 5
+
+
+def test_settings_are_put_together_once_however_many_cells_ask(monkeypatch, tmp_path):
+    """Planning the whole paper takes a moment, and a seed adds next to nothing."""
+    asked = Counter()
+
+    def counted(name, function):
+        return lambda *args, **kwargs: asked.update([name]) or function(*args, **kwargs)
+
+    for name in ("make_family", "collect_config", "train_config"):
+        known = getattr(planning, name)
+        monkeypatch.setattr(planning, name, counted(name, known))
+    monkeypatch.setattr(estimates.Estimator, "_measured", free)
+    grid = paper_grid()
+    estimates.with_costs(grid, grid.jobs(), place_of(tmp_path))
+    # A family is also made where its name is read.
+    assert asked == {"make_family": 9 + 9, "collect_config": 9, "train_config": 9 * 6}
 
 
 def test_a_job_waits_for_its_data_and_references_come_first():
@@ -271,7 +296,7 @@ def test_a_failing_method_leaves_the_rest(finished, tmp_path):
     broken = Cell(
         Data("point-robot"), Contender("focal", settings={"sampling": {"meta_batch": 999}}), 0
     )
-    done = reproduce(grid._replace(cells=(*grid.cells, broken)), out, progress="none")
+    done = reproduce(replace(grid, cells=(*grid.cells, broken)), out, progress="none")
     assert len(done.runs) == 1
     assert len(done.failures) == 1
     assert "only 20 training tasks" in done.failures[0]
@@ -327,7 +352,7 @@ def test_what_is_under_way_is_uploaded_in_an_order_that_can_be_resumed(tmp_path,
 def test_notes_of_what_was_measured_are_not_believed(tmp_path):
     notes = tmp_path / "estimates.json"
     store.write_json(notes, {"kind": estimates.KIND, "measured": {"a": -1.0}})
-    with pytest.raises(CorruptFileError, match=r"estimates\.json is whole, but"):
+    with pytest.raises(CorruptFileError, match=r"estimates\.json is whole, but.* Remove it"):
         estimates.Estimator(small_grid(), notes)
     notes.unlink()
     known = estimates.Estimator(small_grid(), notes)
@@ -353,20 +378,68 @@ def test_the_plan_is_measured_and_kept(tmp_path, capsys):
     assert estimates.MEASURED_SECONDS < 1
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--train-settings", "{updates}"], "--train-settings takes a JSON object"),
-        (["--methods", "focl"], "Did you mean 'focal'"),
-        (["--families", "point-robt"], "Did you mean 'point-robot'"),
-        (["--threads", "0"], "--threads must be above 0"),
-        (["--train-settings", '{"update": 3}'], "unknown setting 'update'"),
-    ],
-)
-def test_mistakes_are_explained_before_anything_starts(words, said, capsys, tmp_path):
-    assert main(["reproduce", "--out", str(tmp_path / "out"), "--seeds", "0", *words]) == 2
-    assert said in capsys.readouterr().err
+MISTAKES = {
+    "--train-settings {updates}": "--train-settings takes a JSON object",
+    "--methods focl": "Did you mean 'focal'",
+    "--methods FOCAL": "Did you mean 'focal'",
+    "--methods focal+": "after + comes a learner, as in focal+brac; got 'focal+'",
+    "--methods focal+brak": "Did you mean 'brac'",
+    "--methods mine.py": "give it with --plugin",
+    "--methods focal focal+td3bc": "focal seed 0' and 'point-robot focal+td3bc seed 0'",
+    "--families point-robt": "Did you mean 'point-robot'",
+    "--families point-robot point-robot": "are the same run; name it once",
+    "--families cheetah-vel:split=relesed": "split is one of 'paper', 'released', got 'relesed'",
+    "--families cheetah-vel:splt=released": "Did you mean 'split'",
+    "--families cheetah-vel:": "NAME=VALUE, got ''",
+    "--seeds 0 1 1": "seeds must be different numbers",
+    "--seeds 4-0": "--seeds takes numbers like 0-4",
+    "--variant relesed": "Did you mean 'released'",
+    "--profile logs": "use laptop or paper",
+    "--threads 0": "--threads must lie between 1 and 4096, got 0",
+    "--processes -3": "--processes must lie between 0 and 4096, got -3",
+    "--gpus nan": "--gpus must lie between 0 and 64, got nan",
+    "--gpus 1.5": "--gpus is a share of one, or a whole number; got 1.5",
+    "--gpus 1": "--gpus is 1.0, but it is only for --executor ray",
+    "--address auto": "--address is auto, but it is only for --executor ray",
+    "--work here": "--work is here, but it is only for an address as --out",
+    "--probe-transitions 1": "--probe-transitions must lie between 5 and 1000000, got 1",
+    '--train-settings {"update":3}': "train focal on point-robot: unknown setting 'update'",
+    '--train-settings {"method":{"gan":{}}}': "focal on point-robot: unknown setting of method",
+    '--train-settings {"seed":3}': "choose the seeds",
+    '--collect-settings {"steps":7}': "collect point-robot: steps (7) and random_steps",
+    "--out nosuch://bucket": "nosuch://bucket cannot be reached: Protocol not known: nosuch",
+    "--out s3://bucket": "s3:// with the package s3fs installed",
+    "--keep /dev/null": "/dev/null cannot be a folder: /dev/null is a file",
+    "--out /dev/null/here": "/dev/null/here cannot be a folder: /dev/null is a file",
+}
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_mistakes_are_explained_before_anything_starts(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if "s3:" in words:
+        monkeypatch.setitem(sys.modules, "s3fs", None)
+    usual = ["--families", "point-robot", "--methods", "focal", "--seeds", "0"]
+    assert main(["reproduce", *usual, *words.split()]) == 2
+    assert MISTAKES[words] in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_ray_its_executor_says_so_at_once(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    words = ["reproduce", "--executor", "ray", "--out", str(tmp_path / "out")]
+    for more in ([], ["--dry-run"]):
+        assert main([*words, *more]) == 1
+        assert "pip install '.[ray]'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_seeds_are_one_word_or_several(capsys, tmp_path):
+    words = ["reproduce", "--families", "point-robot", "--methods", "focal", "--dry-run", "--json"]
+    words += ["--out", str(tmp_path), "--probe-transitions", "0", "--seeds"]
+    for seeds in (["0-2"], ["0,1,2"], ["0", "1-2"]):
+        assert main([*words, *seeds]) == 0
+        assert len(json.loads(capsys.readouterr().out)["jobs"]) == 1 + 3
 
 
 def test_the_python_of_the_page_asks_for_what_it_says(monkeypatch):

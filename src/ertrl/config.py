@@ -73,7 +73,7 @@ def replace_from_json(config: C, values: Any, where: str = "") -> C:
     for name, value in values.items():
         path = f"{where}.{name}" if where else name
         if name not in known:
-            raise ConfigError(unknown(f"setting '{where}.'" if where else "setting", name, known))
+            raise ConfigError(unknown(f"setting of {where}" if where else "setting", name, known))
         current = getattr(config, name)
         if is_dataclass(current):
             changes[name] = replace_from_json(current, value, path)

@@ -58,6 +58,6 @@ class Interrupted(ErtrlError):
 def unknown(kind: str, word: str, known: Iterable[str]) -> str:
     """'unknown family 'point-robt'. Did you mean 'point-robot'? Known: ...'."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1)
+    near = difflib.get_close_matches(word.lower(), known, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     return f"unknown {kind} '{word}'.{hint} Known: {', '.join(known) or 'none'}."

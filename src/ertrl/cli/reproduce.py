@@ -8,15 +8,19 @@ from tyro.conf import arg
 from ertrl.cli.common import output
 from ertrl.cli.options import Json, Profile, Progress, Variant, command
 from ertrl.errors import ConfigError, RunError
+from ertrl.plugins import names_file
 
 Settings = Annotated[str, arg(metavar="JSON")]
+MOST_AT_ONCE = 4096
+MOST_GPUS = 64
+"""More would have to be a mistake."""
 
 
 @command("reproduce")
 def run(
     families: tuple[str, ...] = (),
     methods: tuple[str, ...] = (),
-    seeds: str = "0-4",
+    seeds: tuple[str, ...] = ("0-4",),
     profile: Profile = "laptop",
     variant: Variant = "paper",
     executor: Literal["local", "ray"] = "local",
@@ -44,7 +48,7 @@ def run(
         families: Which; the paper's and point-robot if not given. With options of a family:
             cheetah-vel:split=released.
         methods: Which; the paper's and bayes-linear if not given. With another learner: focal+brac.
-        seeds: Seeds of every method, for example 0-4 or 0,2,7.
+        seeds: Seeds of every method, for example 0-4 or 0 2 7.
         executor: Processes of this machine, or tasks of a Ray cluster (`pip install '.[ray]'`).
         address: (ray) An existing cluster: auto, or HOST:PORT. One is started here if not given.
         processes: (local) How many at once; 0: as many as there are cores for their threads.
@@ -63,14 +67,30 @@ def run(
     """
     from ertrl.launch import parse_seeds
     from ertrl.launch.estimates import describe_plan
+    from ertrl.launch.ray import load_ray
     from ertrl.launch.reproduce import paper_grid, plan, reproduce, slots_here
 
-    if threads < 1 or processes < 0 or gpus < 0 or probe_transitions < 0:
-        raise ConfigError("--threads must be above 0; no other number may be negative")
+    _check_number("--threads", threads, 1, MOST_AT_ONCE)
+    _check_number("--processes", processes, 0, MOST_AT_ONCE)
+    _check_number("--gpus", gpus, 0, MOST_GPUS)
+    if gpus > 1 and gpus % 1:
+        raise ConfigError(f"--gpus is a share of one, or a whole number; got {gpus}")
+    if probe_transitions:
+        _check_number("--probe-transitions", probe_transitions, 5, 1_000_000)
+    if executor == "ray":
+        load_ray()
+        _check_unused("--processes", processes, "--executor local; Ray counts CPUs itself")
+    else:
+        _check_unused("--address", address, "--executor ray")
+        _check_unused("--gpus", gpus, "--executor ray, which shares them out")
+    if "://" not in out:
+        _check_unused("--work", work, "an address as --out; in a folder jobs work in place")
+    for word in filter(names_file, (*families, *methods)):
+        raise ConfigError(f"'{word}' is a file: give it with --plugin, and here its part's name")
     grid = paper_grid(
         families,
         methods,
-        parse_seeds(seeds),
+        parse_seeds(",".join(seeds)),
         profile=profile,
         variant=variant,
         probe_transitions=probe_transitions,
@@ -118,6 +138,16 @@ def run(
     if done.failures:
         told = "\n".join(done.failures)
         raise RunError(f"{len(done.failures)} jobs are missing:\n{told}\nStart again to try again.")
+
+
+def _check_number(option: str, value: float, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise ConfigError(f"{option} must lie between {least} and {most}, got {value}")
+
+
+def _check_unused(option: str, value: Any, purpose: str) -> None:
+    if value:
+        raise ConfigError(f"{option} is {value}, but it is only for {purpose}")
 
 
 def _settings(option: str, text: str) -> dict[str, Any]:

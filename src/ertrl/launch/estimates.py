@@ -20,11 +20,10 @@ from ertrl.bench.updates import product_flops, random_batch, timed
 from ertrl.collection.cost import estimate as estimate_collection
 from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
-from ertrl.envs import Family, make_family
+from ertrl.errors import CorruptFileError
 from ertrl.launch.jobs import Job
 from ertrl.launch.place import Place
 from ertrl.launch.plan import Cell, Data, Grid
-from ertrl.profiles import family_options
 from ertrl.shape import Name, Shape
 from ertrl.text import markdown_table, readable_bytes, readable_duration
 from ertrl.training.run import KEPT_CHECKPOINTS
@@ -61,9 +60,12 @@ class Estimator:
     def __init__(self, grid: Grid, notes: Path):
         """`notes` is the file that keeps measurements for the next time."""
         self._grid, self._notes = grid, notes
-        self._known: dict[str, Any] = {}
-        if notes.exists():
-            self._known = store.read_json(notes, Notes)["measured"]
+        try:
+            known = store.read_json(notes, Notes)["measured"] if notes.exists() else {}
+        except CorruptFileError as damage:
+            told = str(damage).rstrip(".")
+            raise CorruptFileError(f"{told}. Remove it: it is measured again.") from None
+        self._known: dict[str, Any] = known
 
     def _measured(self, what: Any, measure: Callable[[], Any], *parts: str) -> Any:
         """What the notes say, a number or these parts; it is measured where they do not."""
@@ -74,13 +76,8 @@ class Estimator:
             store.write_json(self._notes, {"kind": KIND, "measured": self._known})
         return self._known[name]
 
-    def _family(self, data: Data) -> Family:
-        grid = self._grid
-        options = family_options(grid.profile, data.family, grid.variant)
-        return make_family(data.family, **{**options, **data.options})
-
     def _simulation(self, data: Data) -> dict[str, float]:
-        family, config = self._family(data), self._grid.collect_config(data)
+        family, config = self._grid.family(data), self._grid.collect_config(data)
 
         def measure() -> dict[str, float]:
             found = estimate_collection(family, config, self._notes, MEASURED_SECONDS)
@@ -97,12 +94,12 @@ class Estimator:
 
     def collection(self, data: Data) -> Cost:
         measured, config = self._simulation(data), self._grid.collect_config(data)
-        disk = needs(self._family(data), config)["disk"]["dataset"]
+        disk = needs(self._grid.family(data), config)["disk"]["dataset"]
         return Cost(measured["seconds"], int(measured["memory_bytes"]), disk)
 
     def training(self, cell: Cell) -> Cost:
         program = self._program(cell)
-        config, family = self._grid.train_config(cell), self._family(cell.data)
+        config, family = self._grid.train_config(cell), self._grid.family(cell.data)
         updating = config.updates * program["flops"] / self._flops_per_second(cell)
         episodes = config.evaluation.episodes * config.evaluation.repeats * family.n_tasks
         # Three protocols, of which one has a single episode, and the oracle.
@@ -117,7 +114,7 @@ class Estimator:
 
     def _program(self, cell: Cell) -> dict[str, int]:
         """Products of an update, bytes of all weights, bytes of the batches of a call."""
-        config, dims = self._grid.train_config(cell), self._family(cell.data).dims
+        config, dims = self._grid.train_config(cell), self._grid.family(cell.data).dims
 
         def count() -> dict[str, int]:
             state, batch = eqx.filter_eval_shape(init, config, dims), random_batch(config, dims)
@@ -135,11 +132,10 @@ class Estimator:
         """Of the first training on this family; the others go by it."""
         grid = self._grid
         like = next(c for c in grid.cells if c.data.family == cell.data.family)
-        config, dims = grid.train_config(like), self._family(like.data).dims
+        config, dims = grid.train_config(like), self._grid.family(like.data).dims
 
         def measure() -> float:
             state, batch = init(config, dims), random_batch(config, dims)
-            step = partial(update, config, key=run_key(0))
             calls = 10
             stacked = jax.tree.map(lambda x: jax.numpy.stack([x] * calls), batch)
             call = partial(make_chunk(config), state, stacked, run_key(0))
@@ -147,7 +143,7 @@ class Estimator:
             taken: list[float] = []
             while sum(taken) < MEASURED_SECONDS:
                 taken.append(timed(call))
-            return product_flops(step, state, batch) * calls * len(taken) / sum(taken)
+            return self._program(like)["flops"] * calls * len(taken) / sum(taken)
 
         sizes = [config.learner.name, to_json(config.learner), to_json(config.sampling)]
         return self._measured(["flops/s", dims, *sizes], measure)

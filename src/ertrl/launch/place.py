@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ertrl import store
-from ertrl.errors import CorruptFileError
+from ertrl.errors import ConfigError, CorruptFileError
 from ertrl.launch.jobs import Hear, Job, Started, call
 from ertrl.plugins import require
 from ertrl.provenance import machine
@@ -53,10 +53,21 @@ SECONDS_BETWEEN_UPLOADS = 60.0
 
 def place_of(out: str | Path, work: str | Path | None = None) -> "Place":
     """The place that `out` names; `work` is where this machine works on those of an address."""
+    if not str(out):
+        raise ConfigError("there is no place without a name: give a folder or an address")
     if "://" not in str(out):
-        return Folder(Path(out).absolute())
+        return Folder(possible_folder(out))
     here = Path(work or tempfile.gettempdir()) / "ertrl-work"
     return Address(str(out).rstrip("/"), here, SECONDS_BETWEEN_UPLOADS)
+
+
+def possible_folder(name: str | Path) -> Path:
+    """The folder of that name, or an error if there cannot be one."""
+    path = Path(name).absolute()
+    there = next(p for p in (path, *path.parents) if p.exists())
+    if not there.is_dir():
+        raise ConfigError(f"{path} cannot be a folder: {there} is a file; choose another place")
+    return path
 
 
 def record_of(place: "Place", name: str) -> dict[str, Any] | None:
@@ -141,7 +152,13 @@ class Address:
         return self.work / store.sha256(self.url.encode())[:10]
 
     def _files(self) -> tuple[Any, str]:
-        return require("fsspec.core", "ray").url_to_fs(self.url)
+        try:
+            return require("fsspec.core", "ray").url_to_fs(self.url)
+        except (ImportError, ValueError) as problem:  # of a protocol
+            raise ConfigError(
+                f"{self.url} cannot be reached: {problem}; give a folder, or an address that "
+                "fsspec knows: s3:// with the package s3fs installed, gs:// with gcsfs"
+            ) from None
 
     def fetch(self, name: str) -> Path:
         """Data once per machine; runs and records, which others may have added to, each time."""

@@ -4,17 +4,24 @@ A job is named by what it is made from: all settings, and the jobs before it. As
 more seeds, methods or families, a grid therefore has the old jobs under their old names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ertrl.collection.config import BehaviourConfig
 from ertrl.config import fingerprint, flat, replace_from_json, to_json
-from ertrl.envs import make_family, parse_options
+from ertrl.envs import Family, make_family, parse_options
+from ertrl.errors import ConfigError
 from ertrl.launch.jobs import RUN, Job
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
 from ertrl.training.config import TrainConfig
+
+S = TypeVar("S", bound=tuple)
+R = TypeVar("R")
 
 
 class Data(NamedTuple):
@@ -65,7 +72,30 @@ class Cell(NamedTuple):
         return f"{self.data.label} {self.contender.label} seed {self.seed}"
 
 
-class Grid(NamedTuple):
+@contextmanager
+def told_of(job: str) -> Generator[None]:
+    """Settings of a grid suit some of its jobs and others not: a mistake names the job."""
+    try:
+        yield
+    except ConfigError as mistake:
+        raise ConfigError(f"{job}: {mistake}") from None
+
+
+def once(method: Callable[["Grid", S], R]) -> Callable[["Grid", S], R]:
+    """Let a grid answer each question once: every cell asks again for its data's settings."""
+
+    @wraps(method)
+    def answer(grid: "Grid", subject: S) -> R:
+        question = method, repr(subject)
+        if question not in grid.answers:
+            grid.answers[question] = method(grid, subject)
+        return grid.answers[question]
+
+    return answer
+
+
+@dataclass(frozen=True)
+class Grid:
     """Runs side by side; family by family, and seed by seed within."""
 
     cells: tuple[Cell, ...]
@@ -76,42 +106,60 @@ class Grid(NamedTuple):
     threads: int = 1
     gpus: float = 0.0
     """GPUs of each training."""
-    collect_settings: Mapping[str, Any] = {}
+    collect_settings: Mapping[str, Any] = field(default_factory=dict)
     """Of all collections, where they differ from the profile's."""
-    train_settings: Mapping[str, Any] = {}
+    train_settings: Mapping[str, Any] = field(default_factory=dict)
+    answers: dict[tuple[Callable, str], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What `once` remembers."""
 
     @property
     def datasets(self) -> list[Data]:
         """In the order of the cells, references before those that need them."""
         return [what for _, what in self.subjects().values() if isinstance(what, Data)]
 
+    @once
+    def family(self, data: Data) -> Family:
+        options = family_options(self.profile, data.family, self.variant)
+        return make_family(data.family, **{**options, **data.options})
+
+    @once
     def collect_config(self, data: Data) -> BehaviourConfig:
         config = collect_config(self.profile, data.family, self.variant)
-        for settings in (self.collect_settings, data.settings):
-            config = replace_from_json(config, dict(settings), "collect")
+        with told_of(f"collect {data.label}"):
+            for settings in (self.collect_settings, data.settings):
+                config = replace_from_json(config, dict(settings))
+            config.validate()
         return config
 
     def train_config(self, cell: Cell) -> TrainConfig:
+        of_all_seeds = self._train_config(cell._replace(seed=0))
+        return replace_from_json(of_all_seeds, {"seed": cell.seed})
+
+    @once
+    def _train_config(self, cell: Cell) -> TrainConfig:
         method, learner, settings = cell.contender
         config = train_config(self.profile, cell.data.family, method, learner, self.variant)
-        config = replace_from_json(config, dict(self.train_settings))
-        return replace_from_json(config, {**settings, "seed": cell.seed})
+        with told_of(f"train {cell.contender.label} on {cell.data.label}"):
+            for changes in (self.train_settings, settings):
+                config = replace_from_json(config, dict(changes))
+            config.validate()
+        return config
 
     @property
     def _threads(self) -> dict[str, int]:
         """Their number changes bits, so it is part of what a job is made from; 1 goes unsaid."""
         return {} if self.threads == 1 else {"threads": self.threads}
 
+    @once
     def collection(self, data: Data) -> Job:
         """The job that makes a dataset."""
-        config = self.collect_config(data)
-        config.validate()
-        options = {**family_options(self.profile, data.family, self.variant), **data.options}
         scale = self.collection(data.references) if data.references else None
         made = {
             "family": data.family,
-            "options": make_family(data.family, **options).options,
-            "config": to_json(config),
+            "options": self.family(data).options,
+            "config": to_json(self.collect_config(data)),
             "references": scale and scale.name,
             **self._threads,
         }
@@ -132,10 +180,10 @@ class Grid(NamedTuple):
             threads=self.threads,
         )
 
+    @once
     def training(self, cell: Cell) -> Job:
         """The job that trains and evaluates a run."""
         config, collection = self.train_config(cell), self.collection(cell.data)
-        config.validate()
         method, learner = config.method.name, config.learner.name
         made = {"method": method, "learner": learner, "config": to_json(config), **self._threads}
         digits = fingerprint({**made, "data": collection.name})
@@ -221,12 +269,14 @@ def words_of(settings: Mapping[str, Any]) -> list[str]:
 
 def parse_data(word: str) -> Data:
     """'cheetah-vel', or 'cheetah-vel:split=released' with options of the family."""
-    family, _, options = word.partition(":")
+    family, colon, options = word.partition(":")
     known = make_family(family).options
-    return Data(family, parse_options(list(filter(None, options.split(","))), known))
+    return Data(family, parse_options(options.split(",") if colon else [], known))
 
 
 def parse_contender(word: str) -> Contender:
     """'focal', or 'focal+brac' with another learner than the profile's."""
-    method, _, learner = word.partition("+")
+    method, plus, learner = word.partition("+")
+    if plus and not learner:
+        raise ConfigError(f"after + comes a learner, as in {method}+brac; got '{word}'")
     return Contender(method, learner or None)

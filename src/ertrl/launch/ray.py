@@ -21,7 +21,8 @@ AT_ONCE = 10_000
 """More jobs than any cluster runs: Ray queues them until there is room."""
 
 
-def _ray() -> Any:
+def load_ray() -> Any:
+    """The package, or an error that says how to install it."""
     # Without this, tasks that ask for no GPU would hide all of them; Ray says so on every start.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     return require("ray", "ray")
@@ -48,7 +49,7 @@ class RayExecutor:
     slots = AT_ONCE
 
     def __init__(self, perform: Perform, address: str | None = None):
-        self._ray = _ray()
+        self._ray = load_ray()
         self._own = not self._ray.is_initialized()
         if self._own:
             try:

@@ -6,13 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ertrl.errors import ConfigError
 from ertrl.launch.estimates import describe_plan, with_costs
 from ertrl.launch.jobs import Job
 from ertrl.launch.keep import keep_dataset, keep_run
-from ertrl.launch.place import Place, done_names, perform, place_of, record_of
+from ertrl.launch.place import (
+    Place,
+    done_names,
+    perform,
+    place_of,
+    possible_folder,
+    record_of,
+)
 from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
 from ertrl.launch.processes import LocalExecutor
-from ertrl.launch.ray import RayExecutor
+from ertrl.launch.ray import RayExecutor, load_ray
 from ertrl.launch.schedule import run_graph
 from ertrl.launch.seeds import check_seeds
 from ertrl.profiles import DEFAULT_VARIANT
@@ -71,7 +79,9 @@ def paper_grid(
     datasets = [parse_data(word) for word in families or paper_families()]
     contenders = [parse_contender(word) for word in methods or paper_methods()]
     check_seeds(seeds)
-    return Grid(
+    if "seed" in (train_settings or {}):
+        raise ConfigError("the settings of all trainings cannot hold one seed; choose the seeds")
+    grid = Grid(
         cells(datasets, contenders, seeds),
         profile,
         variant,
@@ -81,6 +91,18 @@ def paper_grid(
         collect_settings or {},
         train_settings or {},
     )
+    _check_that_all_differ(grid)
+    return grid
+
+
+def _check_that_all_differ(grid: Grid) -> None:
+    """'focal' and 'focal+td3bc' may be the same run, which a table would count twice."""
+    known: dict[str, str] = {}
+    for cell in grid.cells:
+        name = grid.training(cell).name
+        if name in known:
+            raise ConfigError(f"'{known[name]}' and '{cell.label}' are the same run; name it once")
+        known[name] = cell.label
 
 
 def plan(
@@ -116,10 +138,12 @@ def reproduce(
     that does not need it is done. `keep` is a folder for one small file per run, written as runs
     finish. The report tells which cells are missing.
     """
-    place = place_of(out, work)
+    place, folder = place_of(out, work), possible_folder(keep) if keep else None
+    if executor == "ray":
+        load_ray()  # before anything is measured
     say("plan: looking at what is there, measuring what is not known yet", progress)
     jobs, missing = plan(grid, out, work)
-    kept = _Keeper(grid, place, Path(keep)) if keep else None
+    kept = _Keeper(grid, place, folder) if folder else None
     failures: list[str] = []
     if missing:
         slots = slots_here(grid, processes)
