@@ -168,7 +168,15 @@ def test_a_sealed_description_that_makes_no_sense_is_refused(copied, what):
 
 
 @pytest.mark.parametrize(
-    "change", [{"targets": 0}, {"noise": 1e-300}, {"noise": 10**400}, {"clip": -1.0}, {"scale": 0}]
+    "change",
+    [
+        {"targets": 0},
+        {"noise": 1e-300},
+        {"noise": 10**400},
+        {"clip": -1.0},
+        {"trust": -1.0},
+        {"scale": 0},
+    ],
 )
 def test_least_squares_that_cannot_be_solved_are_refused(tmp_path, change):
     def ones(*shape):

@@ -24,15 +24,15 @@ from ertrl.training.update import init
 from ertrl.types import Context
 from toys import DIMS, LEARNERS, METHODS, random_state, small_config, with_fields
 
-CASES = [*METHODS, "offline-pearl, probabilistic"]
+CASES = [*METHODS, "offline-pearl, probabilistic", "bayes-linear, trust"]
 every_case = pytest.mark.parametrize("case", CASES)
 
 
 @cache
 def agent(case, learner="td3bc", next_observation=True):
-    method, *probabilistic = case.split(", ")
+    method, *variant = case.split(", ")
     values = {"next_observation": next_observation}
-    values |= {"probabilistic": True} if probabilistic else {}
+    values |= {name: {"probabilistic": True, "trust": 0.5}[name] for name in variant}
     config = with_fields(small_config(method, learner), **values)
     state = random_state(lambda key: init(config, DIMS))
     if hasattr(state.method, "seen"):

@@ -12,15 +12,15 @@ features goes astray on contexts that are unlike the training data.
 Bayesian regression in the last layer of a meta-learned network: ALPaCA (Harrison et al., 2018).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ertrl.config import Amount
+from ertrl.config import UNSAID, Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
-from ertrl.methods.regression import Features, Regression, columns, scaled, sums
+from ertrl.methods.regression import Features, Regression, columns, scaled
 from ertrl.nets import Moments, Trained
 from ertrl.types import Dims, TaskBatch
 
@@ -46,6 +46,10 @@ class BayesLinear(Method):
     """Standard deviation of what the model leaves open, in units of the targets' own."""
     clip: Amount = 5.0
     """Bound of each number of z; it begins as N(0, 1)."""
+    trust: Amount = field(default=0.0, metadata=UNSAID)
+    """A transition counts less than others once the shared baseline misses it by more than this,
+    in mean squared deviations of the targets; by twice as much, half. 0: all count alike. A walker
+    that falls moves like nothing in the data, and would say more of its task than all the rest."""
     weight_decay: Amount = 1e-3
     """Weight of |z|^2 next to the squared error of prediction."""
 
@@ -56,7 +60,10 @@ class BayesLinear(Method):
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
-        return Regression(state.features.net, state.seen, self.noise, self.clip)
+        return self._regression(state.features.net, state.seen)
+
+    def _regression(self, features: Features, seen: Moments) -> Regression:
+        return Regression(features, seen, self.noise, self.clip, self.trust)
 
     def update(self, state: BayesLinearState, batch: TaskBatch, z_gradient, key):
         """One step on the error with which the z of one context predicts another."""
@@ -65,7 +72,8 @@ class BayesLinear(Method):
 
         def loss(features: Features):
             phi, rest = features(rows)
-            z = Regression(features, seen, self.noise, self.clip).mean(sums(phi, rest, mask))
+            model = self._regression(features, seen)
+            z = model.mean(model.weighed(phi, rest, mask))
             predicted = jnp.einsum("tcmz,tcz->tcm", phi, jnp.roll(z, 1, axis=1))
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()

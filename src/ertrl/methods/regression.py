@@ -32,6 +32,16 @@ def sums(
     )
 
 
+def weights(rest: Float[Array, "*b M"], targets: int, trust: float) -> Float[Array, "*b M"]:
+    """1, and less for the targets of a transition that is far from what all tasks have in common.
+
+    `trust` is how far is not far yet: the mean square of what the shared baseline leaves. As it
+    looks at one transition alone, evidence stays a sum, in any order.
+    """
+    left = jnp.square(rest).reshape(*rest.shape[:-1], -1, targets).mean(axis=-1)
+    return jnp.repeat(trust / jnp.maximum(left, trust), targets, axis=-1)
+
+
 def posterior_mean(sums: Sums, noise: float) -> Float[Array, "*b Z"]:
     """E[w | rows] for y = f w + noise and w ~ N(0, I): (noise^2 I + sum f f^T)^-1 sum f y."""
     return solve_positive(_precision(sums, noise), sums[1])
@@ -113,14 +123,25 @@ class Regression(NamedTuple):
     seen: Moments
     noise: float
     clip: float
+    trust: float = 0.0
+    """How far a transition may be from what is shared and count in full; 0: all do."""
 
     def __call__(self, context: Context) -> Float[Array, "*b Z"]:
         return self.mean(self.evidence(context))
 
     def evidence(self, context: Context) -> Sums:
         """The sums that regression needs."""
-        rows = scaled(self.seen, context)
-        return sums(*self.features(rows), self.features.mask(context))
+        phi, rest = self.features(scaled(self.seen, context))
+        return self.weighed(phi, rest, self.features.mask(context))
+
+    def weighed(
+        self, phi: Float[Array, "*b M Z"], rest: Float[Array, "*b M"], mask: Float[Array, "*b M"]
+    ) -> Sums:
+        """The sums over what is trusted; no gradient learns to be distrusted."""
+        if self.trust:
+            of_rows = weights(rest, self.features.targets, self.trust)
+            mask = mask * jax.lax.stop_gradient(of_rows)
+        return sums(phi, rest, mask)
 
     def mean(self, evidence: Sums) -> Float[Array, "*b Z"]:
         return jnp.clip(posterior_mean(evidence, self.noise), -self.clip, self.clip)
@@ -131,7 +152,7 @@ class Regression(NamedTuple):
     def plain(self) -> LeastSquares:
         scale = np.asarray(self.seen.mean), np.asarray(self.seen.deviation())
         net, targets = self.features.net.plain(), self.features.targets
-        return LeastSquares(net, targets, *scale, self.noise, self.clip)
+        return LeastSquares(net, targets, *scale, self.noise, self.clip, self.trust)
 
 
 def columns(context: Context) -> Float[Array, "*b H N"]:

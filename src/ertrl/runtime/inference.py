@@ -152,6 +152,7 @@ class LeastSquares:
     """z = posterior mean of w ~ N(0, I) in y = b(x) + Phi(x) w + noise, kept within +-clip.
 
     x and y are parts of the standardised columns (s, a, s' - s, r): y the last `targets` of them.
+    With `trust`, a transition whose y - b(x) has a larger mean square counts less.
     """
 
     net: MLP
@@ -160,6 +161,7 @@ class LeastSquares:
     scale: np.ndarray
     noise: float
     clip: float
+    trust: float = 0.0
     kind: ClassVar[str] = "least-squares"
 
     @property
@@ -176,6 +178,7 @@ class LeastSquares:
             and self.latent_dim > 0
             and self.noise**2 > 0
             and self.clip > 0
+            and self.trust >= 0
             and bool((self.scale > 0).all())
         )
 
@@ -194,7 +197,8 @@ class LeastSquares:
 
     def settings(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("targets", "noise", "clip")}
-        return {**own, "layer_norm": self.net.layer_norm}
+        trust = {"trust": self.trust} if self.trust else {}
+        return {**own, **trust, "layer_norm": self.net.layer_norm}
 
     def arrays(self) -> Arrays:
         of_columns = {"columns.centre": self.centre, "columns.scale": self.scale}
@@ -209,6 +213,7 @@ class LeastSquares:
             scale=arrays["columns.scale"],
             noise=float(settings["noise"]),
             clip=float(settings["clip"]),
+            trust=float(settings.get("trust", 0.0)),
         )
 
     def begin(self) -> "Posterior":
@@ -222,6 +227,10 @@ class LeastSquares:
         out = self.net(x).astype(np.float64).reshape(self.targets, -1)
         return np.tanh(out[:, :-1]), y - out[:, -1]
 
+    def weight(self, rest: np.ndarray) -> float:
+        """How much a transition counts that leaves so much of its targets open."""
+        return self.trust / max(float((rest * rest).mean()), self.trust) if self.trust else 1.0
+
 
 class Posterior:
     """Recursive least squares: w, and the inverse of noise^2 I + sum Phi^T Phi."""
@@ -233,13 +242,19 @@ class Posterior:
         self._inverse = np.eye(of.latent_dim) / of.noise**2
 
     def add(self, transition: Transition) -> None:
-        self.update(*self._of.features(transition))
+        phi, rest = self._of.features(transition)
+        self.update(phi, rest, self._of.weight(rest))
 
-    def update(self, phi: np.ndarray, rest: np.ndarray) -> None:
+    def update(self, phi: np.ndarray, rest: np.ndarray, weight: float = 1.0) -> None:
         """Take in what `features` gave: rank one where one number is predicted."""
         error = rest - phi @ self._w
         reach = phi @ self._inverse
         expected = 1 + (reach * phi).sum(axis=-1)
+        missed = float((error * error / expected).mean())
+        if weight != 1:
+            half = weight**0.5
+            phi, error, reach = half * phi, half * error, half * reach
+            expected = 1 + weight * (expected - 1)
         if len(phi) == 1:
             gain = reach[0] / expected[0]
             self._inverse -= gain[:, None] * reach
@@ -249,7 +264,6 @@ class Posterior:
             self._inverse = np.linalg.inv(self._precision)
             self._w += self._inverse @ (phi.T @ error)
         self._count += 1
-        missed = float((error * error / expected).mean())
         self._missed += (missed - self._missed) / min(self._count, RECENT)
 
     @property
