@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from ertrl.config import UNSAID, Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
-from ertrl.methods.regression import Features, Regression, columns, scaled
+from ertrl.methods.regression import Features, Regression, columns, scaled, sums
 from ertrl.nets import Moments, Trained
 from ertrl.types import Dims, TaskBatch
 
@@ -49,7 +49,8 @@ class BayesLinear(Method):
     trust: Amount = field(default=0.0, metadata=UNSAID)
     """A transition counts less than others once the shared baseline misses it by more than this,
     in mean squared deviations of the targets; by twice as much, half. 0: all count alike. A walker
-    that falls moves like nothing in the data, and would say more of its task than all the rest."""
+    that falls moves like nothing in the data, and would say more of its task than all the rest.
+    Features learn from every transition all the same."""
     weight_decay: Amount = 1e-3
     """Weight of |z|^2 next to the squared error of prediction."""
 
@@ -60,10 +61,7 @@ class BayesLinear(Method):
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
-        return self._regression(state.features.net, state.seen)
-
-    def _regression(self, features: Features, seen: Moments) -> Regression:
-        return Regression(features, seen, self.noise, self.clip, self.trust)
+        return Regression(state.features.net, state.seen, self.noise, self.clip, self.trust)
 
     def update(self, state: BayesLinearState, batch: TaskBatch, z_gradient, key):
         """One step on the error with which the z of one context predicts another."""
@@ -72,8 +70,7 @@ class BayesLinear(Method):
 
         def loss(features: Features):
             phi, rest = features(rows)
-            model = self._regression(features, seen)
-            z = model.mean(model.weighed(phi, rest, mask))
+            z = Regression(features, seen, self.noise, self.clip).mean(sums(phi, rest, mask))
             predicted = jnp.einsum("tcmz,tcz->tcm", phi, jnp.roll(z, 1, axis=1))
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()

@@ -132,15 +132,9 @@ class Regression(NamedTuple):
     def evidence(self, context: Context) -> Sums:
         """The sums that regression needs."""
         phi, rest = self.features(scaled(self.seen, context))
-        return self.weighed(phi, rest, self.features.mask(context))
-
-    def weighed(
-        self, phi: Float[Array, "*b M Z"], rest: Float[Array, "*b M"], mask: Float[Array, "*b M"]
-    ) -> Sums:
-        """The sums over what is trusted; no gradient learns to be distrusted."""
+        mask = self.features.mask(context)
         if self.trust:
-            of_rows = weights(rest, self.features.targets, self.trust)
-            mask = mask * jax.lax.stop_gradient(of_rows)
+            mask = mask * weights(rest, self.features.targets, self.trust)
         return sums(phi, rest, mask)
 
     def mean(self, evidence: Sums) -> Float[Array, "*b Z"]:
