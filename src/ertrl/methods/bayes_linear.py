@@ -22,7 +22,7 @@ from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
 from ertrl.methods.regression import Features, Regression, columns, scaled, sums
 from ertrl.nets import Moments, Trained
-from ertrl.types import Dims, TaskBatch
+from ertrl.types import Context, Dims, TaskBatch
 
 
 class BayesLinearState(NamedTuple):
@@ -50,7 +50,7 @@ class BayesLinear(Method):
     """A transition counts less than others once the shared baseline misses it by more than this,
     in mean squared deviations of the targets; by twice as much, half. 0: all count alike. A walker
     that falls moves like nothing in the data, and would say more of its task than all the rest.
-    Features learn from every transition all the same."""
+    Training is not affected: its contexts are the data."""
     weight_decay: Amount = 1e-3
     """Weight of |z|^2 next to the squared error of prediction."""
 
@@ -61,7 +61,14 @@ class BayesLinear(Method):
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
-        return Regression(state.features.net, state.seen, self.noise, self.clip, self.trust)
+        return self._all_trusted(state.features.net, state.seen)._replace(trust=self.trust)
+
+    def draw(self, state: BayesLinearState, context: Context, key):
+        """Training sees the z of contexts that are the data: all of it is trusted."""
+        return self._all_trusted(state.features.net, state.seen)(context)
+
+    def _all_trusted(self, features: Features, seen: Moments) -> Regression:
+        return Regression(features, seen, self.noise, self.clip)
 
     def update(self, state: BayesLinearState, batch: TaskBatch, z_gradient, key):
         """One step on the error with which the z of one context predicts another."""
@@ -70,7 +77,7 @@ class BayesLinear(Method):
 
         def loss(features: Features):
             phi, rest = features(rows)
-            z = Regression(features, seen, self.noise, self.clip).mean(sums(phi, rest, mask))
+            z = self._all_trusted(features, seen).mean(sums(phi, rest, mask))
             predicted = jnp.einsum("tcmz,tcz->tcm", phi, jnp.roll(z, 1, axis=1))
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()
