@@ -161,3 +161,12 @@ def test_a_transition_like_none_before_hardly_moves_z_if_it_is_not_trusted():
         usual, disturbed = (encode(config, state, c) for c in (one, fallen))
         moved[trust] = float(np.abs(usual - disturbed).max())
     assert moved[1.0] < 0.2 * moved[0.0]
+
+
+def test_training_trusts_its_data():
+    (plain, state), (wary, same) = (trained("dynamics", trust=t) for t in (0.0, 0.1))
+    jax.tree.map(np.testing.assert_array_equal, state, same)
+    one = context(3, 20, seed=1, scale=5.0)
+    drawn = wary.draw(same, one, jax.random.key(0))
+    np.testing.assert_allclose(drawn, plain.encode(state, one), atol=1e-6)
+    assert np.abs(drawn - wary.encode(same, one)).max() > 0.01
