@@ -18,6 +18,7 @@ import beside_paper
 import brac
 import ertrl
 import overview
+import swap
 from conftest import tiny_config
 from ertrl import losses, store
 from ertrl.collection.config import CollectConfig
@@ -321,9 +322,10 @@ def mean_over_seeds(variant: dict, group: str, protocol: str) -> float:
     return float(np.mean([means[group] for means in runs]))
 
 
-def laptop_results(family: str) -> dict[str, Any]:
-    file = ROOT / "results" / "laptop" / family / "results.json"
-    return json.loads(file.read_text())["families"][family]
+def laptop_results(folder: str) -> dict[str, Any]:
+    file = ROOT / "results" / "laptop" / folder / "results.json"
+    (facts,) = json.loads(file.read_text())["families"].values()
+    return facts
 
 
 def rows_of(family: str) -> dict[str, dict[tuple[str, str], str]]:
@@ -488,6 +490,34 @@ def test_findings_where_dynamics_differ_are_those_of_the_results():
     assert f"Walker-Mass: {told.format(**explored)}" in page
     for family in families:
         assert "<u>" not in (ROOT / "results" / "laptop" / family / "summary.md").read_text()
+
+
+def test_findings_on_released_velocities_and_hopper_mass_are_those_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    runs = {v["label"]: v for v in laptop_results("cheetah-vel-released")["variants"]}
+
+    def all_three(group: str, protocol: str, labels=("Bayes-linear", "ER-TRL", "FOCAL")) -> list:
+        return [round(mean_over_seeds(runs[label], group, protocol)) for label in labels]
+
+    assert set(all_three("test-id", "offline")) == {100}
+    told = "with their own experience Bayes-linear {}, ER-TRL {} and FOCAL {}."
+    assert told.format(*all_three("test-id", "online")) in page
+    told = "with own experience Bayes-linear has {}, ER-TRL {} and FOCAL {}"
+    assert told.format(*all_three("test-ood", "online")) + "; an agent" in page
+    assert "it is {}, {} and {}.".format(*all_three("test-extreme", "online")) in page
+    summary = ROOT / "results" / "laptop" / "cheetah-vel-released" / "summary.md"
+    assert summary.read_text().split("\n\n")[0].count("<u>") == 2, "two cells are significant"
+    runs = {v["label"]: v for v in laptop_results("hopper-mass")["variants"]}
+    ends = [all_three("test-id", protocol) for protocol in ("offline", "online")]
+    words = "{} to {} with logged and {} to {} with own context"
+    assert words.format(*(end(x) for x in ends for end in (min, max))) in page
+    assert told.format(*all_three("test-ood", "online")) + ".\n" in page
+
+
+def test_whom_z_follows_is_that_of_the_results():
+    made = swap.table(swap.kept())
+    assert made in (ROOT / "docs" / "findings.md").read_text()
+    assert (ROOT / "results" / "swap" / "summary.md").read_text() == f"{made}\n"
 
 
 def test_bayes_linear_has_the_highest_mean_with_own_context_wherever_it_was_run():
