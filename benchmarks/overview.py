@@ -117,7 +117,7 @@ def main() -> None:
     rewrite(METHODS, table())
     rewrite(RESULTS, beside_paper.by_family(beside_paper.main(beside_paper.FILES)))
     rewrite(RESULTS, own_context_table())
-    rewrite(FINDINGS, swap.table(swap.kept()))
+    rewrite(FINDINGS, swap.table(swap.kept(), swap.kept("control")))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 from ertrl import api, store
 from ertrl.data import Dataset
+from ertrl.evaluation.probes import ProbeSettings
 from ertrl.evaluation.swap import swap
 from ertrl.launch.plan import parse_data
 from ertrl.launch.reproduce import paper_families, paper_grid, paper_methods
@@ -27,52 +28,62 @@ from ertrl.training import Run
 from shared import KEEP, SEEDS, WORK, done
 
 PLACE = KEEP / "swap"
-PARTNERS = 4
 GROUP = "test-id"
 """Of which tasks table and picture tell."""
 
 
 def measure(word: str, methods: list[str], seeds: list[int]) -> None:
-    """Ask all agents of a family; those of other methods that are kept stay."""
+    """Ask all agents of a family; others that are kept stay, if they learned from the same data."""
     data = parse_data(word)
     grid = paper_grid([word], methods, seeds, probe_transitions=0)
+    runs = done(grid).runs.values()
     dataset = Dataset(WORK / "grid" / grid.collection(data).makes, verify=False)
     path = PLACE / f"{data.folder}.json"
-    known = json.loads(path.read_text()) if path.exists() else {"methods": {}}
-    found: dict[str, dict[str, Any]] = known["methods"]
-    for folder in done(grid).runs.values():
-        run = Run.of(folder)
-        result = swap(api.load_agent(run), dataset, PARTNERS)
-        found.setdefault(run.method.name, {})[str(run.config.seed)] = result
-        print(f"{run.name}: {result['followed_task']}", flush=True)
+    known = json.loads(path.read_text()) if path.exists() else {}
+    same = known.get("dataset") == dataset.fingerprint
+    found: dict[str, dict[str, Any]] = known["agents"] if same else {}
+    for run in map(Run.of, runs):
+        result = swap(api.load_agent(run), dataset, ProbeSettings().swap_partners)
+        about = {"run": run.name, "commit": provenance()["commit"]}
+        found.setdefault(run.method.name, {})[str(run.config.seed)] = {**about, **result}
+        print(f"{run.name}: {result}", flush=True)
     content = {"kind": "ertrl-swap", "family": data.family, "dataset": dataset.fingerprint}
-    store.write_json(path, {**content, "methods": found, "provenance": provenance()})
+    store.write_json(path, {**content, "agents": found, "provenance": provenance()})
 
 
-def kept() -> dict[str, dict[str, list[float]]]:
-    """Family -> method -> percentage of each seed."""
+Kept = dict[str, dict[str, list[float]]]
+"""Family -> method -> percentage of each seed."""
+
+
+def kept(kind: str = "followed_task") -> Kept:
+    """What was measured; agents of which nothing could be are left out."""
     families = {}
     for path in sorted(PLACE.glob("*.json")):
-        found = json.loads(path.read_text())["methods"]
+        found = json.loads(path.read_text())["agents"]
         families[path.stem] = {
-            method: [100 * seed["followed_task"][GROUP] for seed in seeds.values()]
+            method: [100 * seed[kind][GROUP] for seed in seeds.values() if kind in seed]
             for method, seeds in found.items()
         }
     return families
 
 
-def table(families: dict[str, dict[str, list[float]]]) -> str:
-    """A row per family, a column per method that any of them has."""
+def table(families: Kept, control: Kept) -> str:
+    """A row per family, a column per method that any of them has; in parentheses the control."""
     columns = sorted({method for found in families.values() for method in found})
     rows = []
     for family, found in families.items():
-        means = [mean_estimate(found[m]).value if m in found else None for m in columns]
-        rows.append([family, *("" if mean is None else f"{mean:.0f}" for mean in means)])
+        told = [
+            f"{mean_estimate(found[m]).value:.0f} ({mean_estimate(control[family][m]).value:.0f})"
+            if found.get(m)
+            else ""
+            for m in columns
+        ]
+        rows.append([family, *told])
     head = ["family", *map(method_title, columns)]
     return markdown_table(head, rows, "l" + "r" * len(columns))
 
 
-def picture(families: dict[str, dict[str, list[float]]]) -> bytes:
+def picture(families: Kept) -> bytes:
     """A row of dots per family, one for every agent."""
     methods = sorted({method for found in families.values() for method in found})
     with house_style():
@@ -88,6 +99,7 @@ def picture(families: dict[str, dict[str, list[float]]]) -> bytes:
         panel.set_yticks(range(len(families)), list(families))
         panel.invert_yaxis()
         panel.set_xlim(-3, 103)
+        panel.axvline(50, linewidth=0.8, linestyle=":")
         panel.set_xlabel("z follows the task, % of episodes (else the behaviour)")
         panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
         return to_bytes(figure, "png")
@@ -101,5 +113,6 @@ if __name__ == "__main__":
     given = parser.parse_args()
     for name in given.families:
         measure(name, given.methods, given.seeds)
-    store.write_bytes(PLACE / "summary.md", f"{table(kept())}\n".encode())
+    made = table(kept(), kept("control"))
+    store.write_bytes(PLACE / "summary.md", f"{made}\n".encode())
     store.write_bytes(PLACE / "swap.png", picture(kept()))

@@ -138,6 +138,7 @@ def enrich(path: Path, step: int = 2000) -> Path:
                 "episodes": 40,
                 "followed_task": {"train": 0.25, "test-id": 0.5, "test-ood": 0.75},
                 "way": {"train": 0.1, "test-id": -0.2, "test-ood": 1.3},
+                "control": {"train": 0.9, "test-id": 0.8, "test-ood": 0.7},
             },
             "projection": {
                 "tasks": [0, 6],

@@ -515,8 +515,20 @@ def test_findings_on_released_velocities_and_hopper_mass_are_those_of_the_result
 
 
 def test_whom_z_follows_is_that_of_the_results():
-    made = swap.table(swap.kept())
-    assert made in (ROOT / "docs" / "findings.md").read_text()
+    kept, page = swap.kept(), (ROOT / "docs" / "findings.md").read_text()
+    made = swap.table(kept, swap.kept("control"))
+    assert made in page
+
+    def ends(method: str) -> str:
+        means = [np.mean(found[method]) for found in kept.values()]
+        return f"{min(means):.0f} to {max(means):.0f} of 100"
+
+    assert f"it follows the task in {ends('focal')} episodes" in page
+    assert f"ER-TRL's z is no better, with {ends('er-trl')}" in page
+    assert f"Bayes-linear's z follows the task in {ends('bayes-linear')}" in page
+    seeds = {len(found[m]) for f, found in kept.items() for m in found if f != "ant-dir"}
+    assert seeds == {3}
+    assert {len(runs) for runs in kept["ant-dir"].values()} == {1}
     assert (ROOT / "results" / "swap" / "summary.md").read_text() == f"{made}\n"
 
 

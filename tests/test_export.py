@@ -175,6 +175,7 @@ def test_a_sealed_description_that_makes_no_sense_is_refused(copied, what):
         {"noise": 10**400},
         {"clip": -1.0},
         {"trust": -1.0},
+        {"trust": 10**400},
         {"scale": 0},
     ],
 )

@@ -5,6 +5,7 @@ import pytest
 
 from ertrl import api, store
 from ertrl.cli import main
+from ertrl.envs import rollout
 from ertrl.errors import ConfigError
 from ertrl.evaluation import probes, swap
 from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
@@ -150,10 +151,12 @@ def test_too_little_data_is_refused(tiny_run):
 def test_whom_a_code_follows_is_told_by_where_it_is_on_the_way():
     own, other = np.array([[2.0, 0.0]] * 3), np.array([[0.0, 0.0]] * 3)
     found = np.array([[0.2, 5.0], [1.5, -1.0], [3.0, 0.0]])
-    nearer, way = swap.follow(found, own, other)
+    way = swap.way(found, own, other)
     assert way.tolist() == pytest.approx([0.1, 0.75, 1.5])
     distances = [np.linalg.norm(found - end, axis=1) for end in (own, other)]
-    assert nearer.tolist() == (distances[0] < distances[1]).tolist() == [False, True, True]
+    assert (way > 0.5).tolist() == (distances[0] < distances[1]).tolist() == [False, True, True]
+    assert swap.way(1e-9 * found, 1e-9 * own, other).tolist() == pytest.approx([0.1, 0.75, 1.5])
+    assert swap.way(found, own, own).tolist() == [0, 0, 0]
 
 
 def test_tasks_are_acted_that_are_not_the_own_one(tiny_dataset):
@@ -190,14 +193,37 @@ class Walker:
 def test_the_swap_tells_a_reader_of_the_task_from_one_of_behaviour(
     tiny_dataset, monkeypatch, reads, followed, way
 ):
-    def goal(_agent, dataset, task):
-        return dataset.task(task).parameters
+    def goals(_agent, dataset, tasks, _shape, _stream):
+        return np.stack([dataset.task(task).parameters for task in tasks])[:, None]
 
-    monkeypatch.setattr(swap, "_logged_code", goal)
+    monkeypatch.setattr(swap, "random_codes", goals)
     found = swap.swap(Walker(reads), tiny_dataset, 2)
     assert found["episodes"] == 2 * len(tiny_dataset.tasks)
     assert found["followed_task"] == {"train": followed, "test-id": followed, "test-ood": followed}
     assert list(found["way"].values()) == pytest.approx([way] * 3, abs=0.1)
+    assert set(found["control"].values()) == {1.0}, "unswapped, either knows its task"
+
+
+def test_what_diverges_does_not_count(tiny_dataset, monkeypatch):
+    def goals(_agent, dataset, tasks, _shape, _stream):
+        return np.stack([dataset.task(task).parameters for task in tasks])[:, None]
+
+    def diverging(*arguments):
+        episodes = rollout(*arguments)
+        episodes.diverged[lost] = True
+        return episodes
+
+    monkeypatch.setattr(swap, "random_codes", goals)
+    monkeypatch.setattr(swap, "rollout", diverging)
+    lost = np.arange(3)
+    assert swap.swap(Walker("task"), tiny_dataset, 2)["episodes"] == 2 * 40 - 3
+    lost = np.arange(3 * 40)
+    assert "diverged" in swap.swap(Walker("task"), tiny_dataset, 2)["missing"]
+
+
+def test_codes_that_are_all_the_same_say_nothing(tiny_dataset, monkeypatch):
+    monkeypatch.setattr(swap, "random_codes", lambda *a: np.ones((len(a[2]), 1, 2)))
+    assert "does not tell tasks apart" in swap.swap(Walker("task"), tiny_dataset, 2)["missing"]
 
 
 def test_a_swap_that_cannot_be_measured_says_why(tiny_dataset, monkeypatch):

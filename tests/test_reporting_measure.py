@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from ertrl import store
 from ertrl.reporting.draw import draw_gains
 from ertrl.reporting.measure import comparison, context_shift, gain, representation
 from ertrl.reporting.measure import statistics as stats
@@ -289,7 +290,23 @@ def test_what_z_knows(family):
     assert [cell.value for cell in raw.cells] == pytest.approx([71, 72, 73])
     assert [cell.value for cell in chance.cells] == pytest.approx([10] * 3)
     er_trl, _ = representation.swap(family, probed).rows
-    assert [cell.value for cell in er_trl.cells] == pytest.approx([25, 50, 75, 10, -20, 130])
+    told = [cell.value for cell in er_trl.cells]
+    assert told == pytest.approx([25, 50, 75, 90, 80, 70, 10, -20, 130])
+
+
+def test_whom_z_follows_counts_the_seeds_that_were_asked(tmp_path):
+    runs = [enrich(fake_run(tmp_path, "focal", seed)) for seed in (0, 1, 2)]
+    for run, swap in zip(
+        runs, (None, {"missing": "there is no simulator to act in"}), strict=False
+    ):
+        path = run / "probes" / "00002000.json"
+        content = store.read_json(path)
+        kept = {k: v for k, v in content.items() if k not in ("swap", "sha256")}
+        store.write_json(path, {**kept, **({"swap": swap} if swap else {})})
+    family = read_runs(runs).families[0]
+    found = representation.swap(family, representation.probes_of(family))
+    assert [row.seeds for row in found.rows] == ["1"]
+    assert found.missing == ("there is no simulator to act in",)
 
 
 def test_regression_beside_the_papers_and_probes_that_are_missing(tmp_path):

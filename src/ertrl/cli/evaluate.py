@@ -25,7 +25,8 @@ def run(
             continual (z after every step) and thompson (episodes with draws of z).
         adapt: Online contexts hold all of an agent's own episodes, or (idaq, measured in addition)
             only the best ones, first found with the representations of training tasks.
-        probes: Also measure what z knows of the task and of the behaviour policy (a minute or two).
+        probes: Also measure what z knows of the task and of the behaviour policy, and which of the
+            two it follows where they disagree (a minute or two).
         probe_transitions: Transitions per task for the probes; fewer are faster.
     """
     if not protocol:
@@ -83,5 +84,9 @@ def _probe_lines(probes: dict[str, Any]) -> list[str]:
         lines += [f"  {group:40} {value:8.3f}" for group, value in leak["accuracy"].items()]
     if "missing" in swap:
         return [*lines, f"whether z follows task or behaviour not measured: {swap['missing']}"]
-    lines.append("z follows the task, where the agent acts as in another one (0 never, 1 always):")
-    return lines + [f"  {group:40} {value:8.3f}" for group, value in swap["followed_task"].items()]
+    lines.append("z follows the task when the agent acts as if in another one (0.5: undecided;")
+    lines.append("in brackets what it reaches when it acts as in its own):")
+    return lines + [
+        f"  {group:40} {value:8.3f} [{swap['control'][group]:.3f}]"
+        for group, value in swap["followed_task"].items()
+    ]

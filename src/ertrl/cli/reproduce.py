@@ -85,8 +85,10 @@ def run(
         _check_unused("--gpus", gpus, "--executor ray, which shares them out")
     if "://" not in out:
         _check_unused("--work", work, "an address as --out; in a folder jobs work in place")
-    for word in filter(names_file, (*families, *methods)):
-        raise ConfigError(f"'{word}' is a file: give it with --plugin, and here its part's name")
+    if files := [word for word in (*families, *methods) if names_file(word)]:
+        raise ConfigError(
+            f"'{files[0]}' is a file: give it with --plugin, and here its part's name"
+        )
     grid = paper_grid(
         families,
         methods,

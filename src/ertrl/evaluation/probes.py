@@ -7,7 +7,7 @@
 - Projection: z of single transitions of a few tasks in the plane, by PCA and by t-SNE.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any
@@ -29,11 +29,11 @@ from ertrl import rng
 from ertrl.config import check, to_json
 from ertrl.data import Dataset
 from ertrl.evaluation.agent import Agent
+from ertrl.evaluation.codes import codes_of, random_codes
 from ertrl.evaluation.evaluate import EVALUATION_SEED
 from ertrl.evaluation.protocols import steps_of_checkpoint
 from ertrl.evaluation.swap import swap
 from ertrl.text import Described
-from ertrl.types import Context
 
 POOL = ("test-id", "test-ood")
 """Groups whose tasks are regressed."""
@@ -42,8 +42,6 @@ PROJECTED = {"train": (0, 4, 9, 15, 18), "test-ood": (0, 5, 9)}
 ANGLES = frozenset({"direction"})
 """Parameters whose two ends are neighbours."""
 TEST_SHARE = 0.2
-ENCODED_AT_ONCE = 64_000
-"""Transitions per call of the encoder, for the sake of memory."""
 
 
 @dataclass(frozen=True)
@@ -95,26 +93,6 @@ def probe_agent(
             "swap": swap(agent, dataset, settings.swap_partners),
             "projection": projection(agent, dataset, settings),
         }
-
-
-def codes_of(agent: Agent, dataset: Dataset, task: int, which: np.ndarray) -> np.ndarray:
-    """Codes [contexts, Z] of contexts that consist of these transitions [contexts, size]."""
-    found = []
-    for part in np.array_split(which, -(-which.size // ENCODED_AT_ONCE)):
-        found.append(agent.encode(Context.of(dataset.task(task).transitions(part))))
-    return np.concatenate(found).astype(np.float64)
-
-
-def random_codes(
-    agent: Agent, dataset: Dataset, tasks: Sequence[int], shape: tuple[int, int], stream: str
-) -> np.ndarray:
-    """Codes [tasks, contexts, Z] of contexts drawn i.i.d.; `shape` is how many, and their size."""
-    codes = []
-    for task in tasks:
-        draw = rng.generator(EVALUATION_SEED, stream, task)
-        which = draw.integers(len(dataset.task(task).steps), size=shape)
-        codes.append(codes_of(agent, dataset, task, which))
-    return np.stack(codes)
 
 
 # --- regression ---

@@ -165,6 +165,7 @@ class Swap(Measured):
     episodes: Whole | UnsetType = UNSET
     followed_task: Shares | UnsetType = UNSET
     way: dict[Name, Real] | UnsetType = UNSET
+    control: Shares | UnsetType = UNSET
 
 
 class Projection(Shape):

@@ -4,6 +4,9 @@ In logs they agree: whoever acts well in a task acts as that task wants it, and 
 tasks apart by behaviour alone. Here they are taken apart. An agent acts in one task as if it were
 in another, on the other's z. Rewards and physics of that episode are the task's, the behaviour is
 not. Is the z of the episode nearer to the task's logs, or to those of the task that was acted?
+
+The control is the same question to an episode in which the agent acts on the z of the task it is
+in: then nothing disagrees, and a z that tells these two tasks apart is nearer to its own.
 """
 
 from typing import Any, NamedTuple
@@ -14,9 +17,12 @@ from ertrl import rng
 from ertrl.data import Dataset
 from ertrl.envs import rollout
 from ertrl.evaluation.agent import Agent
+from ertrl.evaluation.codes import random_codes
 from ertrl.evaluation.context import ContextBuffer
 from ertrl.evaluation.evaluate import EVALUATION_SEED
-from ertrl.types import Context
+
+ALIKE = 1e-4
+"""Two tasks whose codes are nearer than this share of the spread of all cannot be told apart."""
 
 
 class Pairs(NamedTuple):
@@ -27,7 +33,7 @@ class Pairs(NamedTuple):
 
 
 def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
-    """Per group: how often z follows the task, and how far it goes from the acted task to it.
+    """Per group: how often z follows the task, how far it goes to it, and the control.
 
     Every task is tried with `partners` training tasks, or all there are.
     """
@@ -35,20 +41,29 @@ def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
         return {"missing": "there is no simulator to act in"}
     if len(dataset.group("train")) < 2:
         return {"missing": "there is only one training task, and no other to act"}
-    pairs = draw_pairs(dataset, partners)
-    logged = {task: _logged_code(agent, dataset, task) for task in dataset.tasks}
-    own, other = (np.stack([logged[task] for task in which]) for which in pairs)
-    found, sound = _act(agent, dataset, pairs, other)
-    nearer, way = follow(found, own, other)
-    measured: dict[str, dict[str, float]] = {"followed_task": {}, "way": {}}
-    for group, tasks in dataset.groups.items():
-        rows = sound & np.isin(pairs.task, tasks)
+    pairs, tasks = draw_pairs(dataset, partners), list(dataset.tasks)
+    shape = 1, dataset.horizon  # as much as an episode has
+    logged = dict(zip(tasks, random_codes(agent, dataset, tasks, shape, "swap")[:, 0], strict=True))
+    own, acted = (np.stack([logged[task] for task in which]) for which in pairs)
+    distance = np.square(own - acted).sum(axis=1)
+    spread = np.var(np.stack(list(logged.values())), axis=0).sum()
+    # Unswapped, a task needs one episode, whatever it is compared with.
+    place = np.searchsorted(tasks, pairs.task)
+    both = Pairs(np.r_[pairs.task, tasks], np.r_[pairs.acted, tasks])
+    found, sound = _act(agent, dataset, both, np.concatenate([acted, list(logged.values())]))
+    swapped, unswapped = found[: len(own)], found[len(own) :][place]
+    counts = sound[: len(own)] & sound[len(own) :][place] & (distance > ALIKE * spread)
+    if not counts.any():
+        return {"missing": "z does not tell tasks apart, or every simulation diverged"}
+    ways = way(swapped, own, acted), way(unswapped, own, acted)
+    measured: dict[str, dict[str, float]] = {"followed_task": {}, "way": {}, "control": {}}
+    for group, members in dataset.groups.items():
+        rows = counts & np.isin(pairs.task, members)
         if rows.any():
-            measured["followed_task"][group] = float(nearer[rows].mean())
-            measured["way"][group] = float(np.median(way[rows]))
-    if not measured["way"]:
-        return {"missing": "every simulation diverged"}
-    return {"episodes": int(sound.sum()), **measured}
+            measured["followed_task"][group] = float((ways[0][rows] > 0.5).mean())
+            measured["way"][group] = float(np.median(ways[0][rows]))
+            measured["control"][group] = float((ways[1][rows] > 0.5).mean())
+    return {"episodes": int(counts.sum()), **measured}
 
 
 def draw_pairs(dataset: Dataset, partners: int) -> Pairs:
@@ -62,23 +77,14 @@ def draw_pairs(dataset: Dataset, partners: int) -> Pairs:
     return Pairs(*np.array(pairs).T)
 
 
-def follow(found: np.ndarray, own: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of codes [row, Z]: whether they are nearer to the own than to the other task's, and the way.
+def way(found: np.ndarray, own: np.ndarray, acted: np.ndarray) -> np.ndarray:
+    """Where codes [row, Z] are along the line from the acted task (0) to the own one (1).
 
-    The way is where a code is along the line from the other (0) to the own (1).
+    Beyond 0.5 they are nearer to the own one. They may be beyond either end.
     """
-    line, along = own - other, found - other
-    way = (along * line).sum(axis=1) / np.maximum(np.square(line).sum(axis=1), 1e-12)
-    return way > 0.5, way
-
-
-def _logged_code(agent: Agent, dataset: Dataset, task: int) -> np.ndarray:
-    """The code of an evaluation's worth of logged transitions."""
-    data = dataset.task(task)
-    draw = rng.generator(EVALUATION_SEED, "swap-logs", task)
-    size = agent.config.evaluation.episodes * dataset.horizon
-    which = draw.integers(len(data.steps), size=(1, size))
-    return agent.encode(Context.of(data.transitions(which)))[0]
+    line, along = own - acted, found - acted
+    length = np.square(line).sum(axis=1)
+    return (along * line).sum(axis=1) / np.where(length > 0, length, np.inf)
 
 
 def _act(
@@ -90,9 +96,9 @@ def _act(
         int(rng.generator(EVALUATION_SEED, "swap-reset", *pair).integers(2**31))
         for pair in np.column_stack(pairs).tolist()
     ]
-    family = dataset.make_family()
+    family, z = dataset.make_family(), z.astype(np.float32)
     episodes = rollout(family, parameters, lambda s, _: agent.act(s, z), seeds)
     sound = ~episodes.diverged
     buffer = ContextBuffer(len(seeds), family.horizon, dataset.dims)
     buffer.add_episodes(episodes, np.flatnonzero(sound))
-    return agent.encode(buffer.context()), sound
+    return agent.encode(buffer.context()).astype(np.float64), sound

@@ -64,7 +64,10 @@ def place_of(out: str | Path, work: str | Path | None = None) -> "Place":
 def possible_folder(name: str | Path) -> Path:
     """The folder of that name, or an error if there cannot be one."""
     path = Path(name).absolute()
-    there = next(p for p in (path, *path.parents) if p.exists())
+    try:
+        there = next(p for p in (path, *path.parents) if p.exists())
+    except OSError as problem:  # too long a name, or a folder that may not be looked into
+        raise ConfigError(f"{path} cannot be a folder: {problem.strerror}") from None
     if not there.is_dir():
         raise ConfigError(f"{path} cannot be a folder: {there} is a file; choose another place")
     return path

@@ -47,10 +47,10 @@ class BayesLinear(Method):
     clip: Amount = 5.0
     """Bound of each number of z; it begins as N(0, 1)."""
     trust: Amount = field(default=0.0, metadata=UNSAID)
-    """A transition counts less than others once the shared baseline misses it by more than this,
-    in mean squared deviations of the targets; by twice as much, half. 0: all count alike. A walker
-    that falls moves like nothing in the data, and would say more of its task than all the rest.
-    Training is not affected: its contexts are the data."""
+    """0: all transitions of a context count alike. Otherwise a transition counts less once the
+    mean of (y - b(x))^2 over its targets, in standardised units, is above this; at twice as much,
+    half. A walker that falls moves like nothing in the data, and would say more of its task than
+    all the rest. Only adaptation weighs transitions: training sees z of contexts that all count."""
     weight_decay: Amount = 1e-3
     """Weight of |z|^2 next to the squared error of prediction."""
 
@@ -61,14 +61,14 @@ class BayesLinear(Method):
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
-        return self._all_trusted(state.features.net, state.seen)._replace(trust=self.trust)
+        return self._regression(state.features.net, state.seen, self.trust)
 
     def draw(self, state: BayesLinearState, context: Context, key):
         """Training sees the z of contexts that are the data: all of it is trusted."""
-        return self._all_trusted(state.features.net, state.seen)(context)
+        return self._regression(state.features.net, state.seen)(context)
 
-    def _all_trusted(self, features: Features, seen: Moments) -> Regression:
-        return Regression(features, seen, self.noise, self.clip)
+    def _regression(self, features: Features, seen: Moments, trust: float = 0.0) -> Regression:
+        return Regression(features, seen, self.noise, self.clip, trust)
 
     def update(self, state: BayesLinearState, batch: TaskBatch, z_gradient, key):
         """One step on the error with which the z of one context predicts another."""
@@ -77,7 +77,7 @@ class BayesLinear(Method):
 
         def loss(features: Features):
             phi, rest = features(rows)
-            z = self._all_trusted(features, seen).mean(sums(phi, rest, mask))
+            z = self._regression(features, seen).mean(sums(phi, rest, mask))
             predicted = jnp.einsum("tcmz,tcz->tcm", phi, jnp.roll(z, 1, axis=1))
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()

@@ -132,10 +132,10 @@ class Regression(NamedTuple):
     def evidence(self, context: Context) -> Sums:
         """The sums that regression needs."""
         phi, rest = self.features(scaled(self.seen, context))
-        mask = self.features.mask(context)
+        counts = self.features.mask(context)
         if self.trust:
-            mask = mask * weights(rest, self.features.targets, self.trust)
-        return sums(phi, rest, mask)
+            counts = counts * weights(rest, self.features.targets, self.trust)
+        return sums(phi, rest, counts)
 
     def mean(self, evidence: Sums) -> Float[Array, "*b Z"]:
         return jnp.clip(posterior_mean(evidence, self.noise), -self.clip, self.clip)

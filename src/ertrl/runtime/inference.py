@@ -178,7 +178,7 @@ class LeastSquares:
             and self.latent_dim > 0
             and self.noise**2 > 0
             and self.clip > 0
-            and self.trust >= 0
+            and 0 <= self.trust < np.inf
             and bool((self.scale > 0).all())
         )
 

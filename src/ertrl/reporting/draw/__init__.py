@@ -47,7 +47,7 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
         probed = probes_of(family)
         if probed and targets(probed):
             made["probes"] = findings.probe_bars(family, probed)
-        if swap(family, probed):
+        if (found := swap(family, probed)) and found.rows:
             made["swap"] = findings.swap_bars(family, probed)
         if material.dataset is not None:
             if shown := {v.identity: seeds[0]["projection"] for v, seeds in probed}:

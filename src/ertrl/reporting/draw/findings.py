@@ -51,16 +51,25 @@ def probe_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
 def swap_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
     """How often z follows the task, where an agent acts as in another one."""
     groups = list(family.groups)
+    asked = [one for one in probed if any(one.swaps("control", group) for group in groups)]
     figure, ((panel,),) = new_figure(2.2, 1, 1)
-    for place, one in enumerate(probed):
+    for place, one in enumerate(asked):
         for i, group in enumerate(groups):
-            followed = 100 * np.array(one.swaps("followed_task", group))
-            _bar(panel, i, place, len(probed), followed, colour_of(one.variant.place))
+            followed, control = (
+                100 * np.array(one.swaps(kind, group)) for kind in ("followed_task", "control")
+            )
+            _bar(panel, i, place, len(asked), followed, colour_of(one.variant.place))
+            if len(control):
+                middle = i + (place - (len(asked) - 1) / 2) * 0.8 / len(asked)
+                ends = [middle - 0.36 / len(asked), middle + 0.36 / len(asked)]
+                panel.plot(ends, [control.mean()] * 2, color=MUTED, linestyle=(0, (2, 2)))
+    panel.axhline(50, color=MUTED, linewidth=0.8)
+    note_right(panel, 50, "undecided")
     panel.set_title("z follows the task, not the behaviour, %")
     panel.set_xticks(range(len(groups)), [group_title(group) for group in groups])
     panel.tick_params(axis="x", length=0)
     panel.set_ylim(0, 103)
-    legend_above(figure, [Patch(color=colour_of(v.place), label=v.label) for v, _ in probed])
+    legend_above(figure, [Patch(color=colour_of(v.place), label=v.label) for v, _ in asked])
     return figure
 
 

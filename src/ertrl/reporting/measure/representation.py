@@ -41,7 +41,7 @@ class Probed(NamedTuple):
         return [leak[kind][group] for leak in found if kind in leak and group in leak[kind]]
 
     def swaps(self, kind: str, group: str) -> list[float]:
-        """'followed_task' or 'way' of each seed that was asked."""
+        """'followed_task', 'control' or 'way' of each seed that was asked."""
         found = [probes.get("swap", {}).get(kind, {}) for probes in self.seeds]
         return [values[group] for values in found if group in values]
 
@@ -144,17 +144,23 @@ class Swap:
 
     columns: list[Column]
     rows: list[Row]
-    """How often it is nearer to the task, per group, and how far it goes towards it, median."""
+    """Per group: how often it is nearer to the task, the same for episodes in which nothing
+    disagrees, and how far it goes towards the task, median."""
+    missing: tuple[str, ...] = ()
+    """Why some were not measured."""
 
 
 def swap(family: FamilyResults, probed: Sequence[Probed]) -> Swap | None:
     """Of the variants that were asked; None: nobody was."""
-    kinds = {"followed_task": "follows the task", "way": "way to the task"}
+    every = [p["swap"] for one in probed for p in one.seeds if "swap" in p]
+    reasons = tuple(sorted({found["missing"] for found in every if "missing" in found}))
+    kinds = {"followed_task": "follows the task", "control": "control", "way": "way to the task"}
     asked = [(kind, group) for kind in kinds for group in family.groups]
     rows = []
     for one in probed:
         found = [one.swaps(*question) for question in asked]
         if any(found):
-            rows.append(one.row([estimate_of([100 * x for x in values]) for values in found]))
+            row = one.row([estimate_of([100 * x for x in values]) for values in found])
+            rows.append(row._replace(seeds=str(max(map(len, found)))))
     columns = [Column(kinds[kind], group_title(group)) for kind, group in asked]
-    return Swap(columns, rows) if rows else None
+    return Swap(columns, rows, reasons) if every else None

@@ -14,8 +14,8 @@ from ertrl.data import Dataset
 from ertrl.envs import Watch
 from ertrl.envs.plane import position_slice
 from ertrl.evaluation import PROTOCOLS, Agent
+from ertrl.evaluation.codes import random_codes
 from ertrl.evaluation.evaluate import EVALUATION_SEED
-from ertrl.evaluation.probes import random_codes
 from ertrl.evaluation.protocols import Trial
 from ertrl.reporting.read.results import FamilyResults, SeedRun
 from ertrl.training import Run
