@@ -10,7 +10,7 @@ import pytest
 import reference as ref
 from ertrl.methods.bayes_linear import BayesLinear, columns, scaled
 from ertrl.methods.encoder import EncoderConfig
-from ertrl.methods.regression import solve_positive
+from ertrl.methods.solve import solve_positive
 from ertrl.types import Context, Dims, TaskBatch
 
 DIMS = Dims(observation=3, action=2)

@@ -514,6 +514,35 @@ def test_findings_on_released_velocities_and_hopper_mass_are_those_of_the_result
     assert told.format(*all_three("test-ood", "online")) + ".\n" in page
 
 
+def test_findings_on_ant_goal_are_those_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    facts = laptop_results("ant-goal")
+    runs = {v["label"]: v["runs"] for v in facts["variants"]}
+
+    def mean(label: str, group: str, protocol: str) -> float:
+        return np.mean([r["protocols"][protocol]["returns"]["mean"][group] for r in runs[label]])
+
+    for group, protocol in product(("train", "test-id", "test-ood"), PAPER_PROTOCOLS):
+        means = {label: mean(label, group, protocol) for label in runs}
+        assert max(means, key=means.get) == "Bayes-linear"
+    told = {m: [round(mean(m, "test-id", p)) for p in ("offline", "online")] for m in runs}
+    ours, entropy, plain = (told[m] for m in ("Bayes-linear", "ER-TRL", "FOCAL"))
+    assert f"it returns {ours[0]} with logged and {ours[1]} with own context" in page
+    both = f"ER-TRL {entropy[0]} and {entropy[1]}, FOCAL {plain[0]} and {plain[1]}"
+    assert f"{both}; an ant that does nothing has -262." in page
+    assert "<u>" not in (ROOT / "results" / "laptop" / "ant-goal" / "summary.md").read_text()
+
+
+def test_findings_on_trust_are_those_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    runs = {v["label"]: v for v in laptop_results("walker-friction")["variants"]}
+    told = {m: round(mean_over_seeds(v, "test-id", "non-prior")) for m, v in runs.items()}
+    words = "to {Bayes-linear}, where FOCAL has {FOCAL} and ER-TRL {ER-TRL}."
+    assert words.format(**told) in page
+    online = round(mean_over_seeds(runs["Bayes-linear"], "test-id", "online"))
+    assert f"Online it has {online} either way." in page
+
+
 def test_whom_z_follows_is_that_of_the_results():
     kept, page = swap.kept(), (ROOT / "docs" / "findings.md").read_text()
     made = swap.table(kept, swap.kept("control"))
@@ -523,7 +552,7 @@ def test_whom_z_follows_is_that_of_the_results():
         means = [np.mean(found[method]) for found in kept.values()]
         return f"{min(means):.0f} to {max(means):.0f} of 100"
 
-    assert f"it follows the task in {ends('focal')} episodes" in page
+    assert f"FOCAL's z follows the task in {ends('focal')} episodes" in page
     assert f"ER-TRL's z is no better, with {ends('er-trl')}" in page
     assert f"Bayes-linear's z follows the task in {ends('bayes-linear')}" in page
     seeds = {len(found[m]) for f, found in kept.items() for m in found if f != "ant-dir"}
@@ -534,7 +563,7 @@ def test_whom_z_follows_is_that_of_the_results():
 
 def test_bayes_linear_has_the_highest_mean_with_own_context_wherever_it_was_run():
     rows = [line.split(" | ") for line in overview.own_context_table().splitlines()[2:]]
-    assert len(rows) == 5, "README, results.md and findings.md say so"
+    assert len(rows) == 9, "README says so"
     for row in rows:
         for column in (2, 4):  # online: held-out, out of distribution
             assert row[column].startswith("**"), row
@@ -626,6 +655,10 @@ def test_cells_that_reach_the_papers_are_counted_from_the_results():
     found = beside_paper.main(beside_paper.FILES)
     text = (ROOT / "docs" / "results.md").read_text()
     assert f"at least the paper's in {found['met']} of {found['cells']} cells" in text
+    assert f"as a third of ours it is in {found['met_with_bayes_linear']};" in text
+    offline = [c for c in found["missed"] if c["protocol"] == "offline"]
+    (missed,) = ((c["family"], c["group"], c["paper"] - c["return"]) for c in offline)
+    assert (*missed[:2], round(missed[2])) == ("hopper-friction", "test-ood", 3)
     assert found["met"] + len(found["missed"]) == found["cells"] == 8 * 2 * 3
     below = {cell.split()[0] for cell in found["worse_than_nothing"]}
     assert below == {"ant-goal"}, "the docs name it"
