@@ -10,7 +10,6 @@ or seeds, it runs what is new. Keeps a small file per run, all numbers (results.
 per family on two cores.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -19,11 +18,11 @@ from ertrl import store
 from ertrl.envs import group_title
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch.plan import parse_data
-from ertrl.launch.reproduce import paper_families, paper_grid, paper_methods, reproduce
+from ertrl.launch.reproduce import paper_grid, reproduce
 from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
 from ertrl.reporting.measure.statistics import mean_estimate
-from shared import KEEP, SEEDS, WORK, keep
+from shared import KEEP, WORK, asked_for, keep
 
 
 def main(word: str, contenders: list[str], seeds: list[int]) -> None:
@@ -72,10 +71,6 @@ def contexts(folder: Path) -> bytes:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", default=paper_families())
-    parser.add_argument("--methods", nargs="*", default=paper_methods())
-    parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
-    given = parser.parse_args()
+    given = asked_for(__doc__)
     for name in given.families:
         main(name, given.methods, given.seeds)

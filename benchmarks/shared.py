@@ -1,5 +1,6 @@
 """What the benchmarks share: where they work, what they keep, who competes."""
 
+import argparse
 import shutil
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 from ertrl import api
 from ertrl.data import Dataset
 from ertrl.launch.plan import Contender, Data, Grid, cells
-from ertrl.launch.reproduce import Outcome, reproduce
+from ertrl.launch.reproduce import Outcome, paper_families, paper_methods, reproduce
 from ertrl.provenance import available_cores, bound_threads
 
 bound_threads(available_cores())  # data is collected here; runs are processes of one thread each
@@ -52,6 +53,15 @@ def data_of_methods(family: str) -> Dataset:
     """The data that benchmarks/methods.py trains on, collected if it is missing."""
     job = Grid(()).collection(Data(family))
     return api.collect(family, WORK / "grid" / job.makes)
+
+
+def asked_for(about: str) -> argparse.Namespace:
+    """Families, methods and seeds of the paper's grid, as the command line has them."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("families", nargs="*", default=paper_families())
+    parser.add_argument("--methods", nargs="*", default=paper_methods())
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
+    return parser.parse_args()
 
 
 def keep(made: Path, place: Path, files: dict[str, str]) -> None:

@@ -9,7 +9,6 @@ agent. Keeps FAMILY.json, and makes the table (summary.md) and the picture (swap
 families that are there.
 """
 
-import argparse
 import json
 from typing import Any
 
@@ -18,14 +17,14 @@ from ertrl.data import Dataset
 from ertrl.evaluation.probes import ProbeSettings
 from ertrl.evaluation.swap import swap
 from ertrl.launch.plan import parse_data
-from ertrl.launch.reproduce import paper_families, paper_grid, paper_methods
+from ertrl.launch.reproduce import paper_grid
 from ertrl.provenance import provenance
 from ertrl.reporting.draw.look import colour_of, house_style, new_figure, to_bytes
 from ertrl.reporting.measure.statistics import mean_estimate
 from ertrl.reporting.read.identity import method_title
 from ertrl.text import markdown_table
 from ertrl.training import Run
-from shared import KEEP, SEEDS, WORK, done
+from shared import KEEP, WORK, asked_for, done
 
 PLACE = KEEP / "swap"
 GROUP = "test-id"
@@ -106,11 +105,7 @@ def picture(families: Kept) -> bytes:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", default=paper_families())
-    parser.add_argument("--methods", nargs="*", default=paper_methods())
-    parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
-    given = parser.parse_args()
+    given = asked_for(__doc__)
     for name in given.families:
         measure(name, given.methods, given.seeds)
     made = table(kept(), kept("control"))
