@@ -118,3 +118,17 @@ def test_twice_the_steps_take_twice_the_time(monkeypatch):
     assert [p["simulate"] for p in parts] == [90.0, 170.0]
     assert [p["update"] for p in parts] == [4.0, 8.0]
     assert [p["record"] for p in parts] == [6.0, 6.0]
+
+
+def test_the_beginning_of_an_episode_is_counted_once(monkeypatch):
+    """Of 200 steps; environments like Meta-World's take longer for a reset than for ten steps."""
+    now = [0.0]
+
+    class Slow:
+        family = SimpleNamespace(horizon=200)
+
+        def episodes(self, per_task, *_, **__):
+            now[0] += per_task * (5 + 0.1 * self.family.horizon)
+
+    monkeypatch.setattr(cost.time, "perf_counter", lambda: now[0])
+    assert cost.recording_seconds(Slow(), 3) == pytest.approx(3 * (5 + 0.1 * 200))

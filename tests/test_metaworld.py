@@ -96,3 +96,23 @@ def test_observations_and_rewards_are_meta_worlds():
         seen, reward, *_, info = ours.step(action)
         whole, expected, *_, told = theirs.step(action)
         assert (reward, info["success"]) == (expected, told["success"])
+
+
+@needs_metaworld
+def test_what_the_gripper_touches_is_what_meta_world_says(monkeypatch):
+    """An expert touches the puck on its way, and lets go of it in the end."""
+    family = make_family("metaworld-pick-place")
+    environment = family_file._environment("PickPlace")
+    ours, theirs = environment.touching_object, environment.__mro__[1].touching_object
+    said = []
+
+    def both(env, geom):
+        said.append((ours(env, geom), theirs(env, geom)))
+        return said[-1][1]
+
+    monkeypatch.setattr(environment, "touching_object", both)
+    monkeypatch.setattr(family, "horizon", 60)
+    tasks = family.parameters[:1]
+    rollout(family, tasks, lambda seen, _: family.expert(seen, tasks), [3])
+    assert {bool(ours) for ours, _ in said} == {True, False}, "both happen"
+    assert [bool(ours) for ours, _ in said] == [bool(theirs) for _, theirs in said]

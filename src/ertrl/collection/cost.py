@@ -230,16 +230,21 @@ def _time(call: Callable[[], None], seconds: float) -> tuple[float, float]:
 
 
 def recording_seconds(trainer: PolicyTrainer | ScriptedPolicies, per_task: int) -> float:
-    """Time to record one checkpoint, from the first steps of its episodes."""
+    """Time to record one checkpoint, from the first steps of its episodes.
+
+    Of two lengths: beginning an episode may take as long as many steps, and is done once.
+    """
     whole = trainer.family
     trainer.family = short = copy.copy(whole)
-    for steps in (1, RECORDED_STEPS):  # the first compiles
+    taken = {}
+    for steps in (1, 1, RECORDED_STEPS):  # the first compiles
         short.horizon = steps
         begun = time.perf_counter()
         trainer.episodes(per_task, "estimate", 0, stochastic=True)
-        taken = time.perf_counter() - begun
+        taken[steps] = time.perf_counter() - begun
     trainer.family = whole
-    return taken * whole.horizon / RECORDED_STEPS
+    per_step = max(taken[RECORDED_STEPS] - taken[1], 0.0) / (RECORDED_STEPS - 1)
+    return taken[1] + per_step * (whole.horizon - 1)
 
 
 def _peak_memory() -> int:

@@ -49,6 +49,17 @@ def _environment(name: str) -> type[Any]:
             self.model.eq_data[welds] = 0
             self.model.eq_data[welds, : len(WELD)] = WELD
 
+        def touching_object(self, object_geom_id: int) -> bool:
+            """What Meta-World says, without its loops over contacts: a quarter of a step's time."""
+            pairs, address = self.data.contact.geom, self.data.contact.efc_address
+            of_object = (pairs == object_geom_id).any(axis=1)
+
+            def presses(pad: str) -> bool:
+                touching = of_object & (pairs == self.data.geom(pad).id).any(axis=1)
+                return sum(self.data.efc_force[address[touching]]) > 0
+
+            return presses("leftpad_geom") and presses("rightpad_geom")
+
     return Environment
 
 
