@@ -1,5 +1,6 @@
 """Bayes-linear: the closed form against least squares, and contexts that try to break it."""
 
+import dataclasses
 from functools import cache
 
 import jax
@@ -62,15 +63,19 @@ def by_least_squares(config, state, one):
     left = np.square(rest).mean(axis=1)
     counts = np.minimum(1, config.trust / left) if config.trust else np.ones(len(rows))
     phi, rest = np.sqrt(counts)[:, None, None] * phi, np.sqrt(counts)[:, None] * rest
-    a = np.concatenate([phi.reshape(-1, 4), config.noise * np.eye(4)])
+    grown = 1 + counts.sum() / config.at_most if config.at_most else 1
+    a = np.concatenate([phi.reshape(-1, 4), config.noise * np.sqrt(grown) * np.eye(4)])
     b = np.concatenate([rest.reshape(-1), np.zeros(4)])
     return np.linalg.lstsq(a, b, rcond=None)[0]
 
 
 @kinds
-@pytest.mark.parametrize(("noise", "trust"), [(0.3, 0.0), (1.0, 0.0), (1.0, 0.8)])
-def test_z_is_the_solution_of_regularised_least_squares(kind, noise, trust):
-    config, state = trained(kind, noise=noise, clip=100.0, trust=trust)
+@pytest.mark.parametrize(
+    ("noise", "trust", "at_most"),
+    [(0.3, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.8, 0.0), (0.3, 0.0, 5.0), (1.0, 0.8, 5.0)],
+)
+def test_z_is_the_solution_of_regularised_least_squares(kind, noise, trust, at_most):
+    config, state = trained(kind, noise=noise, clip=100.0, trust=trust, at_most=at_most)
     one = context(3, 40, seed=9, scale=3.0)
     z = encode(config, state, one)
     for i in range(3):
@@ -163,8 +168,24 @@ def test_a_transition_like_none_before_hardly_moves_z_if_it_is_not_trusted():
     assert moved[1.0] < 0.2 * moved[0.0]
 
 
-def test_training_trusts_its_data():
-    (plain, state), (wary, same) = (trained("dynamics", trust=t) for t in (0.0, 0.1))
+@kinds
+def test_a_context_is_worth_so_many_transitions_however_often_it_is_repeated(kind):
+    config, state = trained(kind, at_most=5.0)
+    one = context(1, 20, seed=4)
+
+    def learned(times, **settings):
+        """How far the covariance has shrunk from the prior's."""
+        many = Context(*(np.repeat(x, times, axis=1) for x in one))
+        inference = dataclasses.replace(config, **settings).inference(state)
+        return 4 - float(np.trace(inference.belief(inference.evidence(many)).covariance[0]))
+
+    assert 0 < learned(100) < 1.3 * learned(1), "20 of at most 5 count as 4, 2000 as 5"
+    assert learned(100, at_most=0.0) > 2 * learned(1, at_most=0.0)
+
+
+@pytest.mark.parametrize("setting", ["trust", "at_most"])
+def test_training_trusts_its_data(setting):
+    (plain, state), (wary, same) = (trained("dynamics", **{setting: t}) for t in (0.0, 0.1))
     jax.tree.map(np.testing.assert_array_equal, state, same)
     one = context(3, 20, seed=1, scale=5.0)
     drawn = wary.draw(same, one, jax.random.key(0))

@@ -176,6 +176,8 @@ def test_a_sealed_description_that_makes_no_sense_is_refused(copied, what):
         {"clip": -1.0},
         {"trust": -1.0},
         {"trust": 10**400},
+        {"at_most": -1.0},
+        {"at_most": 10**400},
         {"scale": 0},
     ],
 )

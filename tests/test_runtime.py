@@ -24,7 +24,12 @@ from ertrl.training.update import init
 from ertrl.types import Context
 from toys import DIMS, LEARNERS, METHODS, random_state, small_config, with_fields
 
-CASES = [*METHODS, "offline-pearl, probabilistic", "bayes-linear, trust"]
+CASES = [
+    *METHODS,
+    "offline-pearl, probabilistic",
+    "bayes-linear, trust",
+    "bayes-linear, trust, at_most",
+]
 every_case = pytest.mark.parametrize("case", CASES)
 
 
@@ -32,7 +37,7 @@ every_case = pytest.mark.parametrize("case", CASES)
 def agent(case, learner="td3bc", next_observation=True):
     method, *variant = case.split(", ")
     values = {"next_observation": next_observation}
-    values |= {name: {"probabilistic": True, "trust": 0.5}[name] for name in variant}
+    values |= {n: {"probabilistic": True, "trust": 0.5, "at_most": 6}[n] for n in variant}
     config = with_fields(small_config(method, learner), **values)
     state = random_state(lambda key: init(config, DIMS))
     if hasattr(state.method, "seen"):
@@ -115,8 +120,11 @@ def test_uncertainty_begins_at_one_and_falls(case):
         observed(adapted, context(100, seed))
         found.append(adapted.uncertainty)
     assert found[0] == 1
-    assert found == sorted(found, reverse=True)
-    assert 0 < found[-1] < 0.5
+    if "at_most" in case:
+        assert found[-1] == pytest.approx(found[1], rel=0.1), "then it has counted what it may"
+    else:
+        assert found == sorted(found, reverse=True)
+    assert 0 < found[-1] < 0.55
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -155,20 +163,24 @@ def test_actions_have_the_range_of_the_robot():
 # --- recursive least squares ---
 
 
+@pytest.mark.parametrize("at_most", [0, 50])
 @pytest.mark.parametrize("targets", [1, 4])
-def test_recursive_least_squares_is_least_squares(targets):
+def test_recursive_least_squares_is_least_squares(targets, at_most):
     draw, d, noise = np.random.default_rng(0), 6, 0.7
     net = MLP((np.zeros((8, targets * (d + 1)), np.float32),), (np.zeros(targets * (d + 1)),))
-    belief = LeastSquares(net, targets, np.zeros(9), np.ones(9), noise, 100.0).begin()
+    belief = LeastSquares(
+        net, targets, np.zeros(9), np.ones(9), noise, 100.0, at_most=at_most
+    ).begin()
     phi = np.tanh(draw.normal(size=(3000, targets, d)))
     rest = phi @ draw.normal(size=d) + 0.1 * draw.normal(size=(3000, targets))
     for f, y in zip(phi, rest, strict=True):
         belief.update(f, y)
-    rows = np.concatenate([phi.reshape(-1, d), noise * np.eye(d)])
+    spread = noise * np.sqrt(1 + 3000 / at_most) if at_most else noise
+    rows = np.concatenate([phi.reshape(-1, d), spread * np.eye(d)])
     y = np.concatenate([rest.reshape(-1), np.zeros(d)])
     np.testing.assert_allclose(belief.z, np.linalg.lstsq(rows, y, rcond=None)[0], atol=1e-9)
     inverse = np.linalg.inv(rows.T @ rows)
-    np.testing.assert_allclose(belief.covariance, noise**2 * inverse, atol=1e-12)
+    np.testing.assert_allclose(belief.covariance, spread**2 * inverse, atol=1e-12)
 
 
 def test_surprise_tells_a_world_that_follows_the_model_from_one_that_does_not():

@@ -149,11 +149,17 @@ def _least_squares(g: Graph, of: LeastSquares, inputs: list[str]) -> str:
     y = g.double(g.part(columns, total - of.targets, total))
     y = g.op("Reshape", y, g.constant([-1, 1], np.int64))
     phi, rest = g.op("Tanh", g.part(out, 0, d)), g.op("Sub", y, g.part(out, d, d + 1))
+    weights = None
     if of.trust:
-        half = _half_weights(g, of, rest)
+        weights = _weights(g, of, rest)
+        half = g.op("Sqrt", weights)  # once for the features, once for the targets
         phi, rest = g.op("Mul", phi, half), g.op("Mul", rest, half)
     turned = g.op("Transpose", phi, perm=[1, 0])
     prior = g.constant(of.noise**2 * np.eye(d), np.float64)
+    if of.at_most:
+        count = g.total(weights) if weights else g.double(g.op("Shape", phi, start=0, end=1))
+        share = g.op("Div", count, g.constant([of.targets * of.at_most], np.float64))
+        prior = g.op("Mul", prior, g.op("Add", share, g.constant(1, np.float64)))
     precision = g.op("Add", g.op("MatMul", turned, phi), prior)
     w = _solve(g, precision, g.op("MatMul", turned, rest), d)
     w = g.op("Reshape", w, g.constant([d], np.int64))
@@ -161,13 +167,13 @@ def _least_squares(g: Graph, of: LeastSquares, inputs: list[str]) -> str:
     return g.op("Min", g.op("Max", w, low), high)
 
 
-def _half_weights(g: Graph, of: LeastSquares, rest: str) -> str:
-    """Square roots of what transitions count: once for the features, once for the targets."""
+def _weights(g: Graph, of: LeastSquares, rest: str) -> str:
+    """What each target of a transition counts."""
     trust = g.constant(of.trust, np.float64)
     of_rows = g.op("Reshape", rest, g.constant([-1, of.targets], np.int64))
     left = g.op("ReduceMean", g.op("Mul", of_rows, of_rows), g.constant([1], np.int64))
-    half = g.op("Sqrt", g.op("Div", trust, g.op("Max", left, trust)))
-    wide = g.op("Mul", half, g.constant(np.ones((1, of.targets)), np.float64))
+    counts = g.op("Div", trust, g.op("Max", left, trust))
+    wide = g.op("Mul", counts, g.constant(np.ones((1, of.targets)), np.float64))
     return g.op("Reshape", wide, g.constant([-1, 1], np.int64))
 
 

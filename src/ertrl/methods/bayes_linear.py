@@ -50,7 +50,11 @@ class BayesLinear(Method):
     """0: all transitions of a context count alike. Otherwise a transition counts less once the
     mean of (y - b(x))^2 over its targets, in standardised units, is above this; at twice as much,
     half. A walker that falls moves like nothing in the data, and would say more of its task than
-    all the rest. Only adaptation weighs transitions: training sees z of contexts that all count."""
+    all the rest."""
+    at_most: Amount = field(default=0.0, metadata=UNSAID)
+    """0: n transitions of a context count as n. Otherwise as n / (1 + n / at_most), which is never
+    more than this: those of one episode resemble each other, and what the model gets wrong about
+    one it gets wrong about all. This and trust are for adaptation alone; in training all count."""
     weight_decay: Amount = 1e-3
     """Weight of |z|^2 next to the squared error of prediction."""
 
@@ -61,14 +65,15 @@ class BayesLinear(Method):
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
-        return self._regression(state.features.net, state.seen, self.trust)
+        regression = self._regression(state.features.net, state.seen)
+        return regression._replace(trust=self.trust, at_most=self.at_most)
 
     def draw(self, state: BayesLinearState, context: Context, key):
         """Training sees the z of contexts that are the data: all of it is trusted."""
         return self._regression(state.features.net, state.seen)(context)
 
-    def _regression(self, features: Features, seen: Moments, trust: float = 0.0) -> Regression:
-        return Regression(features, seen, self.noise, self.clip, trust)
+    def _regression(self, features: Features, seen: Moments) -> Regression:
+        return Regression(features, seen, self.noise, self.clip)
 
     def update(self, state: BayesLinearState, batch: TaskBatch, z_gradient, key):
         """One step on the error with which the z of one context predicts another."""

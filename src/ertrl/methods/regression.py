@@ -17,8 +17,16 @@ from ertrl.nets import MLP, Moments
 from ertrl.runtime.inference import LeastSquares
 from ertrl.types import Context, Dims
 
-Sums = tuple[Float[Array, "*b Z Z"], Float[Array, "*b Z"]]
-"""Of f f^T and of f y: all that regression needs to know of the rows."""
+
+class Sums(NamedTuple):
+    """All that regression needs to know of the rows."""
+
+    squares: Float[Array, "*b Z Z"]
+    """Of f f^T."""
+    products: Float[Array, "*b Z"]
+    """Of f y."""
+    rows: Float[Array, "*b"]
+    """How many there are."""
 
 
 def sums(
@@ -26,9 +34,10 @@ def sums(
 ) -> Sums:
     """Over the rows whose mask is 1."""
     counted = features * mask[..., None]
-    return (
+    return Sums(
         jnp.einsum("...mi,...mj->...ij", counted, features),
         jnp.einsum("...mi,...m->...i", counted, targets),
+        mask.sum(axis=-1),
     )
 
 
@@ -42,18 +51,18 @@ def weights(rest: Float[Array, "*b M"], targets: int, trust: float) -> Float[Arr
     return jnp.repeat(trust / jnp.maximum(left, trust), targets, axis=-1)
 
 
-def posterior_mean(sums: Sums, noise: float) -> Float[Array, "*b Z"]:
-    """E[w | rows] for y = f w + noise and w ~ N(0, I): (noise^2 I + sum f f^T)^-1 sum f y."""
-    return solve_positive(_precision(sums, noise), sums[1])
+def posterior_mean(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z"]:
+    """E[w | rows] for y = f w + noise and w ~ N(0, I): (variance I + sum f f^T)^-1 sum f y."""
+    return solve_positive(_precision(sums, variance), sums.products)
 
 
-def posterior_covariance(sums: Sums, noise: float) -> Float[Array, "*b Z Z"]:
-    """Cov[w | rows]: noise^2 (noise^2 I + sum f f^T)^-1."""
-    return noise**2 * inverse(_precision(sums, noise))
+def posterior_covariance(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
+    """Cov[w | rows]: variance (variance I + sum f f^T)^-1."""
+    return variance[..., None, None] * inverse(_precision(sums, variance))
 
 
-def _precision(sums: Sums, noise: float) -> Float[Array, "*b Z Z"]:
-    return sums[0] + noise**2 * jnp.eye(sums[0].shape[-1])
+def _precision(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
+    return sums.squares + variance[..., None, None] * jnp.eye(sums.squares.shape[-1])
 
 
 class Features(eqx.Module):
@@ -92,6 +101,8 @@ class Regression(NamedTuple):
     clip: float
     trust: float = 0.0
     """How far a transition may be from what is shared and count in full; 0: all do."""
+    at_most: float = 0.0
+    """Transitions that a context is worth, however long it is; 0: as many as it has."""
 
     def __call__(self, context: Context) -> Float[Array, "*b Z"]:
         return self.mean(self.evidence(context))
@@ -105,15 +116,22 @@ class Regression(NamedTuple):
         return sums(phi, rest, counts)
 
     def mean(self, evidence: Sums) -> Float[Array, "*b Z"]:
-        return jnp.clip(posterior_mean(evidence, self.noise), -self.clip, self.clip)
+        w = posterior_mean(evidence, self.variance(evidence))
+        return jnp.clip(w, -self.clip, self.clip)
 
     def belief(self, evidence: Sums) -> Belief:
-        return Belief(self.mean(evidence), posterior_covariance(evidence, self.noise))
+        variance = self.variance(evidence)
+        return Belief(self.mean(evidence), posterior_covariance(evidence, variance))
+
+    def variance(self, evidence: Sums) -> Float[Array, "*b"]:
+        """Of the noise; larger for n transitions, so that n / (1 + n / at_most) count in full."""
+        n = evidence.rows / self.features.targets
+        return self.noise**2 * (1 + n / self.at_most if self.at_most else jnp.ones_like(n))
 
     def plain(self) -> LeastSquares:
         scale = np.asarray(self.seen.mean), np.asarray(self.seen.deviation())
         net, targets = self.features.net.plain(), self.features.targets
-        return LeastSquares(net, targets, *scale, self.noise, self.clip, self.trust)
+        return LeastSquares(net, targets, *scale, self.noise, self.clip, self.trust, self.at_most)
 
 
 def columns(context: Context) -> Float[Array, "*b H N"]:

@@ -152,7 +152,8 @@ class LeastSquares:
     """z = posterior mean of w ~ N(0, I) in y = b(x) + Phi(x) w + noise, kept within +-clip.
 
     x and y are parts of the standardised columns (s, a, s' - s, r): y the last `targets` of them.
-    With `trust`, a transition whose y - b(x) has a larger mean square counts less.
+    With `trust`, a transition whose y - b(x) has a larger mean square counts less. With `at_most`,
+    n transitions count as n / (1 + n / at_most): the noise's variance grows with n.
     """
 
     net: MLP
@@ -162,6 +163,7 @@ class LeastSquares:
     noise: float
     clip: float
     trust: float = 0.0
+    at_most: float = 0.0
     kind: ClassVar[str] = "least-squares"
 
     @property
@@ -179,6 +181,7 @@ class LeastSquares:
             and self.noise**2 > 0
             and self.clip > 0
             and 0 <= self.trust < np.inf
+            and 0 <= self.at_most < np.inf
             and bool((self.scale > 0).all())
         )
 
@@ -197,8 +200,8 @@ class LeastSquares:
 
     def settings(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("targets", "noise", "clip")}
-        trust = {"trust": self.trust} if self.trust else {}
-        return {**own, **trust, "layer_norm": self.net.layer_norm}
+        used = {k: v for k in ("trust", "at_most") if (v := getattr(self, k))}
+        return {**own, **used, "layer_norm": self.net.layer_norm}
 
     def arrays(self) -> Arrays:
         of_columns = {"columns.centre": self.centre, "columns.scale": self.scale}
@@ -214,6 +217,7 @@ class LeastSquares:
             noise=float(settings["noise"]),
             clip=float(settings["clip"]),
             trust=float(settings.get("trust", 0.0)),
+            at_most=float(settings.get("at_most", 0.0)),
         )
 
     def begin(self) -> "Posterior":
@@ -233,38 +237,38 @@ class LeastSquares:
 
 
 class Posterior:
-    """Recursive least squares: w, and the inverse of noise^2 I + sum Phi^T Phi."""
+    """Recursive least squares: w, and the inverse of variance I + sum Phi^T Phi."""
 
     def __init__(self, of: LeastSquares):
         self._of, self._count, self._missed = of, 0, 0.0
-        self._w = np.zeros(of.latent_dim)
-        self._precision = of.noise**2 * np.eye(of.latent_dim)
-        self._inverse = np.eye(of.latent_dim) / of.noise**2
+        self._variance, d = of.noise**2, of.latent_dim
+        self._w, self._products = np.zeros((2, d))
+        self._squares = np.zeros((d, d))
+        self._inverse = np.eye(d) / self._variance
 
     def add(self, transition: Transition) -> None:
         phi, rest = self._of.features(transition)
         self.update(phi, rest, self._of.weight(rest))
 
     def update(self, phi: np.ndarray, rest: np.ndarray, weight: float = 1.0) -> None:
-        """Take in what `features` gave: rank one where one number is predicted."""
-        error = rest - phi @ self._w
-        reach = phi @ self._inverse
-        expected = 1 + (reach * phi).sum(axis=-1)
+        """Take in what `features` gave."""
+        error, reach = rest - phi @ self._w, phi @ self._inverse
+        reached = (reach * phi).sum(axis=-1)
+        expected = 1 + reached * self._variance / self._of.noise**2
+        self._count += 1
         missed = float((error * error / expected).mean())
-        if weight != 1:
-            half = weight**0.5
-            phi, error, reach = half * phi, half * error, half * reach
-            expected = 1 + weight * (expected - 1)
-        if len(phi) == 1:
-            gain = reach[0] / expected[0]
+        self._missed += (missed - self._missed) / min(self._count, RECENT)
+        if len(phi) == 1 and not self._of.at_most:  # rank one
+            gain = weight * reach[0] / (1 + weight * reached[0])
             self._inverse -= gain[:, None] * reach
             self._w += gain * error[0]
-        else:
-            self._precision += phi.T @ phi
-            self._inverse = np.linalg.inv(self._precision)
-            self._w += self._inverse @ (phi.T @ error)
-        self._count += 1
-        self._missed += (missed - self._missed) / min(self._count, RECENT)
+            return
+        if self._of.at_most:
+            self._variance += weight * self._of.noise**2 / self._of.at_most
+        self._squares += weight * phi.T @ phi
+        self._products += weight * rest @ phi
+        self._inverse = np.linalg.inv(self._squares + self._variance * np.eye(len(self._w)))
+        self._w = self._inverse @ self._products
 
     @property
     def z(self) -> np.ndarray:
@@ -272,7 +276,7 @@ class Posterior:
 
     @property
     def covariance(self) -> np.ndarray:
-        return self._of.noise**2 * self._inverse
+        return self._variance * self._inverse
 
     @property
     def uncertainty(self) -> float:
