@@ -24,7 +24,7 @@ from ertrl.text import markdown_table
 from shared import KEEP, ROOT
 
 METHODS, RESULTS, FINDINGS = (ROOT / "docs" / f"{n}.md" for n in ("methods", "results", "findings"))
-HEAD = ("method", "mechanism", "cost per update", "highest mean here")
+HEAD = ("method", "mechanism", "cost per update", "highest mean here, cells per family")
 GROUPS = {"test-id": "held-out", "test-ood": "out of distribution"}
 PROTOCOLS = ("offline", "online", "non-prior")
 CONTENDERS = ("bayes-linear", "er-trl", "focal")
@@ -37,25 +37,24 @@ def costs(bench: Path = KEEP / "bench" / "train-laptop.json") -> dict[str, float
     return {name: time / times["focal"] for name, time in times.items()}
 
 
-def best(family: dict[str, Any]) -> dict[str, list[str]]:
-    """Method -> cells in which its mean over seeds is the highest; of all that were measured."""
+def best(family: dict[str, Any]) -> dict[str, int]:
+    """Method -> number of cells in which its mean over seeds is the highest of all measured."""
     plain = [v for v in family["variants"] if v["label"] == method_title(v["method"])]
-    found: dict[str, list[str]] = {variant["method"]: [] for variant in plain}
-    for group, words in GROUPS.items():
-        for protocol in PROTOCOLS:
-            means = {
-                variant["method"]: np.mean(
-                    [r["protocols"][protocol]["normalised"]["mean"][group] for r in variant["runs"]]
-                )
-                for variant in plain
-            }
-            found[max(means, key=means.__getitem__)].append(f"{words} {protocol}")
+    found = {variant["method"]: 0 for variant in plain}
+    for group, protocol in product(GROUPS, PROTOCOLS):
+        means = {
+            variant["method"]: np.mean(
+                [r["protocols"][protocol]["normalised"]["mean"][group] for r in variant["runs"]]
+            )
+            for variant in plain
+        }
+        found[max(means, key=means.__getitem__)] += 1
     return found
 
 
 def table() -> str:
     """As the page has it."""
-    wins: dict[str, list[str]] = {}
+    found: dict[str, dict[str, int]] = {name: {} for name in sorted(methods())}
     files = (*KEEP.glob("*/results.json"), *KEEP.glob("laptop/*/results.json"))
     newest = {path.parent.name: path for path in files}
     for family, path in sorted(newest.items()):
@@ -64,19 +63,27 @@ def table() -> str:
             continue  # another question than which method is best
         facts = families.get(family) or next(iter(families.values()))  # one, with other tasks
         for name, cells in best(facts).items():
-            told = [f"{family.title()}: {', '.join(cells)}"] if cells else []
-            wins[name] = [*wins.get(name, []), *told]
+            found[name][family] = cells
     cost = costs()
     rows = [
         (
-            f"[`{name}`]({kind.paper})",
-            kind.summary,
+            f"[`{name}`]({methods()[name].paper})",
+            methods()[name].summary,
             f"{cost[name]:.1f}" if name in cost else "not measured",
-            "; ".join(wins[name]) or "nowhere" if name in wins else "not measured",
+            _told(cells),
         )
-        for name, kind in sorted(methods().items())
+        for name, cells in found.items()
     ]
     return markdown_table(HEAD, rows, "llrl")
+
+
+def _told(cells: dict[str, int]) -> str:
+    """Family -> cells, as a sum and one by one."""
+    if not cells:
+        return "not measured"
+    all_of_them = len(GROUPS) * len(PROTOCOLS) * len(cells)
+    parts = ", ".join(f"{family.title()} {count}" for family, count in cells.items() if count)
+    return f"{sum(cells.values())} of {all_of_them}" + (f": {parts}" if parts else "")
 
 
 def own_context_table() -> str:
