@@ -31,6 +31,7 @@ from ertrl.launch.place import Address, place_of, record_of
 from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
 from ertrl.launch.reproduce import coverage, paper_grid, plan, reproduce
 from ertrl.launch.schedule import run_graph
+from ertrl.methods import methods
 from ertrl.training import Run
 
 COLLECT = to_json(TINY_COLLECT)
@@ -95,6 +96,13 @@ def test_the_whole_paper_is_the_default():
     assert len(grid.datasets) == 9
     assert len(grid.cells) == 9 * 6 * 5
     assert len(grid.jobs()) == 9 + 2 * 9 * 6 * 5
+
+
+def test_all_methods_is_a_word():
+    contenders = {cell.contender.method for cell in paper_grid(["point-robot"], ["all"], [0]).cells}
+    assert contenders == set(methods())
+    with pytest.raises(ConfigError, match="unknown method 'all'"):
+        paper_grid(["point-robot"], ["focal", "all"], [0])
 
 
 def test_settings_are_put_together_once_however_many_cells_ask(monkeypatch, tmp_path):

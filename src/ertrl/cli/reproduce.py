@@ -47,7 +47,8 @@ def run(
     Args:
         families: Which; the paper's and point-robot if not given. With options of a family:
             cheetah-vel:split=released.
-        methods: Which; the paper's and bayes-linear if not given. With another learner: focal+brac.
+        methods: Which; the paper's and bayes-linear if not given, or all there are: all. With
+            another learner: focal+brac.
         seeds: Seeds of every method, for example 0-4 or 0 2 7.
         executor: Processes of this machine, or tasks of a Ray cluster (`pip install '.[ray]'`).
         address: (ray) An existing cluster: auto, or HOST:PORT. One is started here if not given.

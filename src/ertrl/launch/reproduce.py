@@ -23,6 +23,7 @@ from ertrl.launch.processes import LocalExecutor
 from ertrl.launch.ray import RayExecutor, load_ray
 from ertrl.launch.schedule import run_graph
 from ertrl.launch.seeds import check_seeds
+from ertrl.methods import methods as known_methods
 from ertrl.profiles import DEFAULT_VARIANT
 from ertrl.progress import ProgressStyle, say
 from ertrl.provenance import available_cores
@@ -74,10 +75,11 @@ def paper_grid(
     """Families x methods x seeds; without names, all that the paper has and our own method.
 
     A family may choose its options ("cheetah-vel:split=released"), a method its learner
-    ("focal+brac").
+    ("focal+brac"); the method "all" is every one there is.
     """
     datasets = [parse_data(word) for word in families or paper_families()]
-    contenders = [parse_contender(word) for word in methods or paper_methods()]
+    asked = sorted(known_methods()) if [*methods] == ["all"] else methods or paper_methods()
+    contenders = [parse_contender(word) for word in asked]
     check_seeds(seeds)
     if "seed" in (train_settings or {}):
         raise ConfigError("the settings of all trainings cannot hold one seed; choose the seeds")
