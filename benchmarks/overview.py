@@ -27,6 +27,7 @@ METHODS, RESULTS, FINDINGS = (ROOT / "docs" / f"{n}.md" for n in ("methods", "re
 HEAD = ("method", "mechanism", "cost per update", "highest mean here, cells per family")
 GROUPS = {"test-id": "held-out", "test-ood": "out of distribution"}
 PROTOCOLS = ("offline", "online", "non-prior")
+META_WORLD = ("metaworld-push", "metaworld-reach")
 CONTENDERS = ("bayes-linear", "er-trl", "focal")
 
 
@@ -112,6 +113,25 @@ def own_context_table() -> str:
     return markdown_table(["family", *titles], rows, "lrrrr")
 
 
+def success_table(folder: str) -> str:
+    """All methods on a family whose tasks can be fulfilled: normalised return, rate of success."""
+    (facts,) = json.loads((KEEP / "laptop" / folder / "results.json").read_text())[
+        "families"
+    ].values()
+    cells = list(product(GROUPS, PROTOCOLS))
+    rows = []
+    for variant in facts["variants"]:
+        told = []
+        for group, protocol in cells:
+            runs = variant["runs"]
+            score = np.mean([r["protocols"][protocol]["normalised"]["mean"][group] for r in runs])
+            rate = np.mean([r["success_percent"][f"{protocol}/{group}"] for r in runs])
+            told.append(f"{score:.0f} ({rate:.0f}%)")
+        rows.append([variant["label"], *told])
+    titles = [f"{GROUPS[group]}: {protocol}" for group, protocol in cells]
+    return markdown_table([folder, *titles], rows, "l" + "r" * len(titles))
+
+
 def rewrite(page: Path, made: str) -> None:
     """Put a table where one with the same head stands."""
     lines, new = page.read_text().splitlines(), made.splitlines()
@@ -124,6 +144,8 @@ def main() -> None:
     rewrite(METHODS, table())
     rewrite(RESULTS, beside_paper.by_family(beside_paper.main(beside_paper.FILES)))
     rewrite(RESULTS, own_context_table())
+    for folder in (f for f in META_WORLD if (KEEP / "laptop" / f).exists()):
+        rewrite(RESULTS, success_table(folder))
     rewrite(FINDINGS, swap.table(swap.kept(), swap.kept("control")))
 
 
