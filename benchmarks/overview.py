@@ -146,7 +146,8 @@ def main() -> None:
     rewrite(RESULTS, own_context_table())
     for folder in (f for f in META_WORLD if (KEEP / "laptop" / f).exists()):
         rewrite(RESULTS, success_table(folder))
-    rewrite(FINDINGS, swap.table(swap.kept(), swap.kept("control")))
+    for made in swap.summary().split("\n\n"):
+        rewrite(FINDINGS, made)
 
 
 if __name__ == "__main__":

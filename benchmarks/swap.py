@@ -67,19 +67,33 @@ def kept(kind: str = "followed_task") -> Kept:
 
 
 def table(families: Kept, control: Kept) -> str:
-    """A row per family, a column per method that any of them has; in parentheses the control."""
-    columns = sorted({method for found in families.values() for method in found})
-    rows = []
-    for family, found in families.items():
-        told = [
-            f"{mean_estimate(found[m]).value:.0f} ({mean_estimate(control[family][m]).value:.0f})"
-            if found.get(m)
-            else ""
-            for m in columns
-        ]
-        rows.append([family, *told])
+    """A row per family, a column per method that all of them have; in parentheses the control."""
+    columns = sorted(set.intersection(*map(set, families.values())))
+    rows = [
+        [family, *(_told(found[method], control[family][method]) for method in columns)]
+        for family, found in families.items()
+    ]
     head = ["family", *map(method_title, columns)]
     return markdown_table(head, rows, "l" + "r" * len(columns))
+
+
+def all_methods(family: str, found: Kept, control: Kept) -> str:
+    """A row per method, the one that follows the task most first."""
+    of_methods = sorted(found[family].items(), key=lambda item: -sum(item[1]))
+    rows = [[method_title(m), _told(seeds, control[family][m])] for m, seeds in of_methods]
+    return markdown_table([family, "z follows the task (control)"], rows, "lr")
+
+
+def summary() -> str:
+    """Table of all families, and one of each that has more methods than all have."""
+    families, control = kept(), kept("control")
+    few = min(map(len, families.values()))
+    tables = [all_methods(f, families, control) for f in families if len(families[f]) > few]
+    return "\n\n".join([table(families, control), *tables]) + "\n"
+
+
+def _told(seeds: list[float], control: list[float]) -> str:
+    return f"{mean_estimate(seeds).value:.0f} ({mean_estimate(control).value:.0f})"
 
 
 def picture(families: Kept) -> bytes:
@@ -88,11 +102,12 @@ def picture(families: Kept) -> bytes:
     with house_style():
         figure, ((panel,),) = new_figure(1.2 + 0.45 * len(families), 1, 1)
         for row, found in enumerate(families.values()):
-            for place, method in enumerate(methods):
-                seeds = found.get(method, [])
-                aside = (place - (len(methods) - 1) / 2) * 0.08
-                style = {"color": colour_of(place), "markersize": 4, "alpha": 0.8}
-                panel.plot(seeds, [row + aside] * len(seeds), "o", **style)
+            for place, (method, seeds) in enumerate(sorted(found.items())):
+                aside = (place - (len(found) - 1) / 2) * 0.08
+                colour = colour_of(methods.index(method))
+                panel.plot(
+                    seeds, [row + aside] * len(seeds), "o", color=colour, markersize=4, alpha=0.8
+                )
         for place, method in enumerate(methods):
             panel.plot([], [], "o", color=colour_of(place), label=method_title(method))
         panel.set_yticks(range(len(families)), list(families))
@@ -108,6 +123,5 @@ if __name__ == "__main__":
     given = asked_for(__doc__)
     for name in given.families:
         measure(name, given.methods, given.seeds)
-    made = table(kept(), kept("control"))
-    store.write_bytes(PLACE / "summary.md", f"{made}\n".encode())
+    store.write_bytes(PLACE / "summary.md", summary().encode())
     store.write_bytes(PLACE / "swap.png", picture(kept()))
