@@ -96,6 +96,17 @@ def estimate_collection(
     return estimate(*_plan(family, out, profile, variant, config, options))
 
 
+def register(part: type[Method] | type[Learner]) -> None:
+    """Make a method or learner of one's own known by its name, for runs that were trained with it.
+
+    `train` does so by itself.
+    """
+    if isinstance(part, type) and issubclass(part, Learner):
+        own_learner(part)
+    else:
+        own_method(part)
+
+
 def train(
     method: str | Method | type[Method],
     data: str | Path | Dataset,

@@ -5,10 +5,12 @@ entry point, or because a script registered it. `--plugin FILE.py`, which any co
 such a script first.
 """
 
+import dataclasses
 import importlib
 import importlib.machinery
 import os
 import pkgutil
+import re
 import sys
 import sysconfig
 import traceback
@@ -54,10 +56,53 @@ def register(package: str, part: Any, known: Mapping[str, Any]) -> None:
     missing += sorted(getattr(part, "__abstractmethods__", ()))
     if missing:
         raise PluginError(f"{part!r} has no {', '.join(missing)}")
+    check_name(part.name, "part")
+    _check_settings(part)
     own = _registered.setdefault(package, {})
-    if known.get(part.name, part) is not part and part.name not in own:
-        raise PluginError(f"'{part.name}' is the name of a part that is there; choose another one")
+    other = known.get(part.name, part)
+    if other is not part and part.name not in own:
+        kind = other if isinstance(other, type) else type(other)
+        there = f"{kind.__module__}.{kind.__qualname__}"
+        raise PluginError(f"'{part.name}' is the name of {there} already; choose another one")
     own[part.name] = part
+
+
+def check_name(name: Any, of: str) -> None:
+    """Names are parts of folders and words of the command line."""
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*(?<!\.py)", name):
+        raise ConfigError(
+            f"the name of a {of} consists of letters, digits, - and _, such as 'my-{of}', got "
+            f"{name!r}"
+        )
+
+
+def _check_settings(part: Any) -> None:
+    """Settings of a class are what dataclasses know of it, and values that files can hold."""
+    if not dataclasses.is_dataclass(part):
+        return
+    named = getattr(part, "__name__", part)
+    known = {field.name for field in dataclasses.fields(part)}
+    for kind in getattr(part, "__mro__", ()):
+        told = {
+            n for n, t in vars(kind).get("__annotations__", {}).items() if "ClassVar" not in str(t)
+        }
+        if forgotten := sorted(told - known - {"name", "summary"}):
+            raise PluginError(
+                f"{named} says '{forgotten[0]}: ...', but that is no setting: write "
+                "@dataclass(frozen=True) above the class"
+            )
+    for field in dataclasses.fields(part):
+        value = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        try:
+            hash(value)
+        except TypeError:
+            raise PluginError(
+                f"the setting '{field.name}' of {named} is a {type(value).__name__}. A setting is "
+                "a bool, a number, a word, a Literal, one of these or None, a tuple of them, or a "
+                "frozen dataclass"
+            ) from None
 
 
 def use(told: str) -> list[Any]:
@@ -91,10 +136,20 @@ def load(told: str) -> list[Any]:
         for held in found:
             made = _load(path, held) if isinstance(held, FunctionType) else held
             _loaded[told] += made if isinstance(made, (list, tuple)) else [made]
+        _check_classes(path, module)
     except BaseException:
         del _loaded[told]
         raise
     return _loaded[told]
+
+
+def _check_classes(path: str, module: ModuleType) -> None:
+    """Methods and learners are given as classes, so that settings can be chosen."""
+    for attribute in ("METHOD", "LEARNER"):
+        part = getattr(module, attribute, None)
+        if part is not None and not isinstance(part, type):
+            kind = type(part).__name__
+            raise PluginError(f"{path}: {attribute} is an object; write {attribute} = {kind}")
 
 
 def _run(path: str) -> ModuleType:
@@ -124,6 +179,7 @@ def installed(package: str, attribute: str, needed: tuple[str, ...]) -> dict[str
             if missing:
                 name = getattr(part, "__name__", part)
                 raise PluginError(f"{home}: the class {name} has no {', '.join(missing)}")
+            _check_settings(part)
             if part.name in named:
                 raise PluginError(
                     f"two things are named '{part.name}', in {homes[part.name]} and in {home}; "

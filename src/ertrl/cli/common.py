@@ -51,10 +51,17 @@ def own_part(word: str) -> str:
         raise ConfigError(
             f"{file}: {function}() returned None; return what ertrl.register_family gives"
         )
+    if not found:
+        raise ConfigError(
+            f"{word} has no METHOD, LEARNER or FAMILIES = ...; or name it: FILE.py:NAME"
+        )
     if len(found) != 1:
         raise ConfigError(f"{word} gives {len(found)} parts; name one, as FILE.py:NAME")
     if not hasattr(found[0], "name"):
-        raise ConfigError(f"{word} gives {found[0]!r}, which is no method, learner or family")
+        told = getattr(found[0], "__name__", repr(found[0]))
+        raise ConfigError(
+            f"{word} gives {told}, which has no name and is no method, learner or family"
+        )
     return found[0].name
 
 

@@ -56,7 +56,7 @@ class Start(Train, Generic[M, L]):
     family: str = "point-robot"
     """Whose defaults --help shows where no --data says so."""
     use_learner: str = ""
-    """Learner in place of the profile's; `ertrl list` shows them."""
+    """Learner in place of the profile's; `ertrl list` shows them. FILE.py is one of your own."""
     seeds: str = ""
     """Several runs instead of one, for example 0-4 or 0,2,7; each is a run of its own."""
     seeds_in: Literal["auto", "processes", "program"] = "auto"
@@ -94,10 +94,13 @@ def _start(method: str, argv: Sequence[str]) -> None:
     from ertrl import api
     from ertrl.data import Dataset
     from ertrl.launch import parse_seeds, train_seeds
+    from ertrl.learners import learners
     from ertrl.methods import get_method, methods
     from ertrl.profiles import default_profile, train_config
 
     method = own_part(method)
+    if method in learners() and method not in methods():
+        raise ConfigError(f"{method} is a learner, no method: give it with --use-learner")
     if method not in methods() and (Path(method).exists() or Path(method).name != method):
         raise ConfigError(f"{method} is neither a method nor a run: it has no config.json")
     get_method(method)  # a wrong name is the first thing to hear of
@@ -117,7 +120,7 @@ def _start(method: str, argv: Sequence[str]) -> None:
         profile,
         family,
         method,
-        peek(argv, "--use-learner", "") or None,
+        own_part(peek(argv, "--use-learner", "")) or None,
         variant,
         dataset=dataset,
     )

@@ -20,11 +20,15 @@ from ertrl.signals import stop_signals
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import check_memory
 from ertrl.training.metrics import MetricsLog
+from ertrl.training.own_parts import own_files
 from ertrl.training.records import settle
 from ertrl.training.run import Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
 from ertrl.training.update import TrainState, make_chunk, not_finite, run_key
 from ertrl.types import TaskBatch
+
+COLLAPSED = 0.01
+"""Mean standard deviation of z over tasks below which z hardly tells them apart."""
 
 
 def train_run(
@@ -51,6 +55,7 @@ def train_together(
     with ExitStack() as stack:
         for run in runs:
             _check_threads(run)
+            _check_code(run)
             check_memory(run.config, run.dims, len(runs))
             stack.enter_context(store.exclusive(run.path))
             settle(run)
@@ -59,10 +64,15 @@ def train_together(
         for run in runs:
             trainees.append(_Trainee(run, dataset, sinks))
             stack.callback(trainees[-1].close)
+        if all(trainee.step >= trainee.run.config.updates for trainee in trainees):
+            say("train: finished before, opened as it is", progress)
+            return list(runs)
         furthest = max(trainee.step for trainee in trainees)
         for trainee in trainees:  # in step from there on
             _train([trainee], furthest, progress, stop_signal)
         _train(trainees, runs[0].config.updates, progress, stop_signal)
+    for run in runs:
+        _warn_of_collapse(run, progress)
     return list(runs)
 
 
@@ -252,6 +262,29 @@ def _check_threads(run: Run) -> None:
             f"{now}: it would end with other bits. Give --threads {begun}, or in Python set the "
             f"environment variable NPROC={begun} before JAX starts."
         )
+
+
+def _warn_of_collapse(run: Run, progress: ProgressStyle) -> None:
+    """A z that is the same for all tasks cannot tell them apart, however low the losses are."""
+    measured = [line for line in run.metrics() if line["kind"] == "train"]
+    spread = measured[-1].get("z_spread") if measured else None
+    if spread is not None and spread < COLLAPSED:
+        say(
+            f"warning: {run.name}: z hardly differs between tasks (z_spread {spread:.2g} in "
+            "metrics.jsonl): the encoder has collapsed",
+            progress,
+        )
+
+
+def _check_code(run: Run) -> None:
+    """A run is known by its settings; that the code behind them is the same is asked here."""
+    for what, file in own_files(run.config):
+        then = run.spec.get("code", {}).get(what)
+        if then and then != store.sha256(file.read_bytes()):
+            raise RunError(
+                f"{run.path} was begun with another version of {file}. Remove it to train anew, "
+                "or give another --out"
+            )
 
 
 @eqx.filter_jit

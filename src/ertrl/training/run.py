@@ -35,6 +35,7 @@ from ertrl.text import Described
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import blank_batch, check_memory
 from ertrl.training.metrics import MetricsLog, check_metrics, read_metrics
+from ertrl.training.own_parts import own_code, try_own_parts
 from ertrl.training.records import CONTENTS, FORMAT, ArrayRecords, Records, new_contents
 from ertrl.training.shapes import RunSpec
 from ertrl.training.update import TrainState, init, not_finite
@@ -56,7 +57,13 @@ class Run(Described):
         self.spec = store.read_json(self.path / "config.json", RunSpec)
         self.family: str = self.spec["family"]
         self.dims = Dims(**self.spec["dims"])
-        method, learner = get_method(self.spec["method"]), get_learner(self.spec["learner"])
+        try:
+            method, learner = get_method(self.spec["method"]), get_learner(self.spec["learner"])
+        except ConfigError as error:
+            raise RunError(
+                f"{self.path}: {error} If it is your own, name its file with --plugin FILE.py, or "
+                "in Python give its class to ertrl.register"
+            ) from None
         try:
             self.config = replace_from_json(TrainConfig(method(), learner()), self.spec["config"])
             self.config.validate()
@@ -132,6 +139,7 @@ class Run(Described):
         if not (path / "config.json").exists():
             Sampler(dataset, config.sampling, extra_batches=0, seed=0)
             check_memory(config, dataset.dims)
+            try_own_parts(config, dataset.dims)
             if dataset.has_simulator:
                 warn_of_scale(dataset)
             spec = {
@@ -144,6 +152,7 @@ class Run(Described):
                 "dataset_path": str(dataset.path.resolve()),
                 "profile": profile,
                 "variant": variant,
+                **({"code": code} if (code := own_code(config)) else {}),
                 "provenance": {**provenance(), "threads": threads},
             }
             store.write_json(path / CONTENTS, new_contents(name))

@@ -59,6 +59,7 @@ class RunSpec(Shape, kw_only=True):
     learner: Name
     config: dict[str, Any]
     threads: Annotated[int, Meta(ge=1, le=4096)] = 1
+    code: dict[Literal["method", "learner"], Digest] | UnsetType = UNSET
     dataset_path: Annotated[str, Meta(pattern=r"^[^\x00]{1,4096}$")]
     profile: Text
     variant: Text

@@ -1,0 +1,196 @@
+"""A method or learner of one's own: mistakes are told in a line, before anything is trained."""
+
+import sys
+
+import pytest
+
+import ertrl
+from ertrl import plugins
+from ertrl.cli import main
+from ertrl.errors import PluginError
+from ertrl.methods import methods, own_method
+from ertrl.methods.focal import Focal
+
+METHOD = '''
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ertrl.methods.base import Method
+from ertrl.methods.encoder import MeanEncoder, spread
+from ertrl.nets import Trained
+
+
+class State(NamedTuple):
+    encoder: Trained[MeanEncoder]
+
+
+@dataclass(frozen=True)
+class Pull(Method):
+    """Two contexts of a task have the same z: alone, that makes all z equal."""
+
+    name = "pull"
+    summary = "pulls the contexts of a task together"
+    loss = "distance"
+    rate: float = 0.05
+    """Step size."""
+
+    def init(self, dims, key):
+        return State(Trained.of(MeanEncoder(self.encoder, dims, key)))
+
+    def update(self, state, batch, z_gradient, key):
+        def loss(encoder):
+            codes = encoder(batch.context)
+            distance = jnp.square(codes[:, 0] - codes[:, -1]).mean()
+            return distance, {"distance": distance, **spread(codes[:, 0])}
+
+        encoder, metrics = state.encoder.minimise(loss, self.rate)
+        return State(encoder), metrics
+
+
+METHOD = Pull
+'''
+LEARNER = """
+from ertrl.learners.td3bc import Td3bc
+
+
+class Mine(Td3bc):
+    name = "mine"
+
+    def act(self, state, observation, z, key=None):
+        return super().act(state, observation, z, key)
+
+
+LEARNER = Mine
+"""
+SHORT = ["--updates", "200", "--evaluate-every", "200", "--evaluation.episodes", "2"]
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch):
+    """What a test makes known is not known to the next one."""
+    monkeypatch.delenv(plugins.OWN, raising=False)
+    monkeypatch.setattr(plugins, "_registered", {})
+    monkeypatch.setattr(plugins, "_loaded", {})
+    yield
+    for name in [name for name in sys.modules if name.startswith(plugins.FILE_PREFIX)]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def train(tmp_path, tiny_dataset, capsys, monkeypatch):
+    """Write the file, train with it on the command line; exit code and what was said."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(source=METHOD, *words, file="part.py"):
+        (tmp_path / file).write_text(source)
+        plugins._loaded.clear()
+        plugins._registered.clear()
+        code = main(["train", *(words or [file]), "--data", str(tiny_dataset.path), *SHORT])
+        return code, capsys.readouterr()
+
+    return call
+
+
+def test_a_run_is_not_opened_with_other_code_and_is_said_to_be_finished(train, tmp_path, capsys):
+    code, said = train()
+    assert code == 0, said.err
+    assert "z hardly differs between tasks" in said.err
+    code, said = train()
+    assert code == 0, said.err
+    assert "finished before, opened as it is" in said.err
+    code, said = train(METHOD.replace("0.05", "0.07 - 0.02"))
+    assert code in (1, 2)
+    assert "was begun with another version of" in said.err
+    assert "part.py. Remove it to train anew, or give another --out" in said.err
+
+
+def test_a_run_of_an_unknown_method_says_how_to_make_it_known(train, tmp_path, capsys):
+    train()
+    plugins._registered.clear()
+    plugins._loaded.clear()
+    plugins.os.environ.pop(plugins.OWN)
+    assert main(["report", str(tmp_path / "runs")]) == 1
+    assert "unknown method 'pull'" in (told := capsys.readouterr().err)
+    assert "name its file with --plugin FILE.py" in told
+    (part,) = plugins.load(str(tmp_path / "part.py"))
+    ertrl.register(part)
+    (run,) = (tmp_path / "runs").iterdir()
+    assert ertrl.Run(run).method.name == "pull"
+
+
+BROKEN = {
+    "encode gives z of the shape": (
+        "    def update(",
+        "    def encode(self, state, context):\n"
+        "        return self.inference(state)(context)[..., :3]\n\n    def update(",
+    ),
+    "gives something else than (state, metrics)": ("State(encoder), metrics", "State(encoder)"),
+    "in an update .method.encoder": (
+        "return State(encoder), metrics",
+        "import jax\n        return jax.tree.map(lambda x: x.astype('bfloat16'), "
+        "State(encoder)), metrics",
+    ),
+    "part.py, line 31: AttributeError": ("batch.context", "batch.contexts"),
+    "METHOD is an object; write METHOD = Pull": ("METHOD = Pull", "METHOD = Pull()"),
+    "says 'rate: ...', but that is no setting: write @dataclass(frozen=True)": (
+        "@dataclass(frozen=True)\n",
+        "",
+    ),
+    "the setting 'rate' of Pull is a list": (
+        "rate: float = 0.05",
+        "rate: list = __import__('dataclasses').field(default_factory=list)",
+    ),
+    "letters, digits, - and _, such as 'my-part', got 'my pull'": ('"pull"', '"my pull"'),
+    "'focal' is the name of ertrl.methods.focal.Focal already": ('"pull"', '"focal"'),
+    "has no METHOD, LEARNER or FAMILIES": ("METHOD = Pull", ""),
+    "gives Pull, which has no name": ('    name = "pull"\n', ""),
+}
+
+
+@pytest.mark.parametrize("told", BROKEN)
+def test_what_cannot_be_trained_is_said_in_a_line(train, tmp_path, told):
+    before, after = BROKEN[told]
+    code, said = train(METHOD.replace(before, after))
+    assert code in (1, 2)
+    assert told in said.err
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "runs").exists(), "nothing was begun"
+
+
+LEARNERS = {
+    "gives a tuple, no LearnerStep": (
+        "    def act(",
+        "    def update(self, *given):\n        return tuple(super().update(*given))\n\n"
+        "    def act(",
+    ),
+    "act gives actions of the shape": ("z, key)\n", "z, key)[..., :1]\n"),
+}
+
+
+@pytest.mark.parametrize("told", LEARNERS)
+def test_a_learner_that_cannot_work_is_told_too(train, tmp_path, told):
+    source = LEARNER.replace(*LEARNERS[told])
+    code, said = train(source, "focal", "--use-learner", "part.py")
+    assert code in (1, 2)
+    assert told in said.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_learner_is_taken_from_a_file_and_is_no_method(train):
+    code, said = train(LEARNER, "focal", "--use-learner", "part.py")
+    assert code == 0, said.err
+    assert "focal-mine" in said.out
+    code, said = train(LEARNER)
+    assert code in (1, 2)
+    assert "mine is a learner, no method: give it with --use-learner" in said.err
+
+
+def test_a_part_of_the_same_name_is_named():
+    class Other(Focal):
+        pass
+
+    with pytest.raises(PluginError, match=r"'focal' is the name of ertrl.methods.focal.Focal"):
+        own_method(Other)
+    assert methods()["focal"] is Focal
