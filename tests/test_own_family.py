@@ -160,7 +160,7 @@ def test_other_mistakes_are_named():
         carts(tasks=[0.1, 0.2, 0.3])
     with pytest.raises(ConfigError, match="task 1 has"):
         carts(tasks=[{"drift": 1}, {"drfit": 1}, {"drift": 1}])
-    with pytest.raises(PluginError, match="'point-robot' is the name of ertrl.envs.families"):
+    with pytest.raises(PluginError, match=r"'point-robot' is the name of ertrl.envs.families"):
         carts("point-robot")
     family = carts(make=lambda task: Cart(task["drift"], late=5))
     with pytest.raises(SimulationError, match="cut its episode after 5 steps, before the family's"):
