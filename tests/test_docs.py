@@ -567,6 +567,32 @@ def test_findings_on_trust_are_those_of_the_results():
     assert f"Online it has {online} either way." in page
 
 
+def test_what_at_most_does_is_what_was_tried():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    lines = (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines()
+    tried = [line for line in map(json.loads, lines) if "returns" in line]
+
+    def held_out(family: str, at_most: int, protocol: str = "online") -> float:
+        wanted = {"method": {"at_most": at_most}} if at_most else {}
+        (found,) = (
+            x
+            for x in tried
+            if (x["family"], x["settings"], x.get("note")) == (family, wanted, note)
+        )
+        return found["returns"][protocol]["test-id"]
+
+    note = "5,000 updates"
+    assert f"astray at first: {held_out('metaworld-push', 0):.0f} on held-out tasks" in page
+    assert f"it returns {held_out('metaworld-push', 4):,.0f},\n" in page
+    with_logs = [held_out("metaworld-push", n, "offline") for n in (4, 32)]
+    assert with_logs[0] >= with_logs[1]
+    note = None
+    assert (
+        f"(online {held_out('ant-dir', 0):.0f} \N{RIGHTWARDS ARROW} {held_out('ant-dir', 16):.0f}"
+        " with 16)"
+    ) in page
+
+
 def test_whom_z_follows_is_that_of_the_results():
     kept, page = swap.kept(), (ROOT / "docs" / "findings.md").read_text()
     for made in swap.summary().split("\n\n"):
