@@ -20,6 +20,7 @@ from ertrl import api, store
 from ertrl.collection import collect, sac
 from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, unfinished_folder
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
+from ertrl.envs.families.point_robot import PointRobot
 from ertrl.errors import CorruptFileError, DataError, RunError
 from ertrl.types import Dims, Episodes
 from toys import ToyFamily
@@ -187,6 +188,19 @@ def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):
     assert content(stopped) == uninterrupted("point-robot")
 
 
+def test_a_family_that_has_changed_since_is_refused(stopped, uninterrupted):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PointRobot, "parameters", 2 * PointRobot.parameters)
+        with pytest.raises(DataError, match=r"goal_x of task 0 was 1 and is 2 .*Go on with those"):
+            again(stopped)
+    file = unfinished_folder(stopped) / "collection.json"
+    earlier = store.read_json(file)
+    del earlier["record"]
+    store.write_json(file, earlier)
+    again(stopped)  # begun by a version that did not record it
+    assert content(stopped) == uninterrupted("point-robot")
+
+
 def test_a_folder_in_the_datasets_place_costs_nothing(stopped, uninterrupted):
     stopped.mkdir()
     (stopped / "notes.txt").write_text("mine")
@@ -305,7 +319,7 @@ def test_a_large_state_is_saved_in_portions(tmp_path, monkeypatch):
     config = SMALL["point-robot"]
     states = [sac.init(config, Dims(2, 2), 2, jax.random.key(seed)) for seed in (0, 1)]
     monkeypatch.setattr("ertrl.collection.savepoints.PORTION_BYTES", 3000)
-    savepoints = Savepoints(tmp_path, {"family": "point-robot"})
+    savepoints = Savepoints(tmp_path, {"family": "point-robot"}, PointRobot())
     savepoints.save(Savepoint(7, {"block": np.array(7)}, {}), states[0])
     read = savepoints.load_state(7, states[1])
     assert len(sorted(tmp_path.glob("00000007.part*"))) > 3

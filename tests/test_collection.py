@@ -19,7 +19,8 @@ from ertrl.collection.config import CollectConfig
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
 from ertrl.data import Dataset, DatasetWriter, Description
-from ertrl.envs import Step, make_family
+from ertrl.envs import Step, families, make_family
+from ertrl.envs.families.point_robot import PointRobot
 from ertrl.errors import ConfigError, DataError, RunError, SimulationError
 from ertrl.profiles import collect_config
 
@@ -434,3 +435,58 @@ def test_settings_override_the_profile(tiny_dataset):
         api.collect("point-robot", path, settings={**settings, "steps": 7}, progress="none")
     with pytest.raises(ConfigError, match="Did you mean 'steps'"):
         api.collect("point-robot", path, settings={"stepz": 7}, progress="none")
+
+
+def changed(tiny_dataset, **attributes):
+    """Collect where a dataset is, with a family that has changed since."""
+    made = type("PointRobot", (PointRobot,), attributes)()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "_families", lambda: {"point-robot": made})
+        with pytest.raises(DataError) as opened:
+            tiny_dataset.make_family()
+        with pytest.raises(DataError) as collected:
+            api.collect("point-robot", tiny_dataset.path, config=TINY_COLLECT, progress="none")
+    assert str(opened.value) == str(collected.value)
+    assert "Use the family as it was, or collect its data anew" in str(opened.value)
+    return str(opened.value)
+
+
+def test_a_family_that_has_changed_since_is_refused(tiny_dataset):
+    known = PointRobot()
+    told = changed(tiny_dataset, parameters=2 * known.parameters)
+    name, value = known.parameter_names[0], known.parameters[0, 0]
+    assert f"{name} of task 0 was {value:.6g} and is {2 * value:.6g} (" in told
+    assert f"of {known.n_tasks} tasks have changed" in told
+    split = {"train": range(19), "test-id": range(19, 30), "test-ood": range(30, 40)}
+    told = changed(tiny_dataset, split=split)
+    assert "task 19 was of the group train and is of test-id." in told
+    split = {"train": range(20), "test-id": range(20, 30)}
+    told = changed(tiny_dataset, split=split, parameters=known.parameters[:30])
+    assert "there was a task 30, and the tasks are 0 to 29 (10 of 40 tasks" in told
+    assert "horizon was 20 and is 21" in changed(tiny_dataset, horizon=21)
+    ends = {"action_low": [-2.0, -1.0], "action_high": [1.0, 1.0]}
+    assert "action_low was [-1.0, -1.0] and is [-2.0, -1.0]" in changed(tiny_dataset, **ends)
+
+
+def test_the_last_digits_of_a_table_may_differ_between_machines(tiny_dataset, monkeypatch):
+    near = {"parameters": PointRobot().parameters * (1 + 1e-12)}
+    made = type("PointRobot", (PointRobot,), near)()
+    monkeypatch.setattr(families, "_families", lambda: {"point-robot": made})
+    assert tiny_dataset.make_family() is made
+
+
+def test_tasks_that_a_family_gained_are_not_taken_for_collected(tiny_dataset, monkeypatch):
+    known = PointRobot()
+    more = np.concatenate([known.parameters, 3 * known.parameters[:1]])
+    split = {**known.split, "test-ood": range(30, 41)}
+    made = type("PointRobot", (PointRobot,), {"parameters": more, "split": split})()
+    monkeypatch.setattr(families, "_families", lambda: {"point-robot": made})
+    with pytest.raises(DataError, match="holds 40 tasks of point-robot, which now has 41"):
+        api.collect("point-robot", tiny_dataset.path, config=TINY_COLLECT, progress="none")
+
+
+def test_finished_data_is_said_to_be_opened_only(tiny_dataset, capsys):
+    api.collect("point-robot", tiny_dataset.path, config=TINY_COLLECT)
+    told = capsys.readouterr()
+    assert told.err == f"{tiny_dataset.path} was finished before; it is only opened\n"
+    assert told.out == ""

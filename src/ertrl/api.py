@@ -31,7 +31,7 @@ from ertrl.profiles import (
     family_options,
     train_config,
 )
-from ertrl.progress import ProgressStyle
+from ertrl.progress import ProgressStyle, say
 from ertrl.provenance import bound_threads
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
 from ertrl.training.config import TrainConfig
@@ -74,7 +74,9 @@ def collect(
     if path.is_dir() and not any(path.iterdir()):
         path.rmdir()  # somebody made room; the dataset takes its place when it is complete
     if path.exists():
-        return _collected(path, made, config, scale)
+        dataset = _collected(path, made, config, scale)
+        say(f"{path} was finished before; it is only opened", progress)
+        return dataset
     dataset = collect_dataset(made, config, path, progress, scale)
     try:
         warn_of_scale(dataset)
@@ -358,6 +360,7 @@ def _scale(references: Dataset, family: Family) -> Dataset:
             f"{references.path} holds tasks of {references.family} {references.family_options}; "
             f"references must come from the same tasks, those of {family.name} {family.options}"
         )
+    references.check_family(family)
     return references
 
 
@@ -381,6 +384,12 @@ def _collected(
         raise DataError(
             f"{path} already holds another dataset ({dataset.family}, collected with other "
             "settings). Choose another place with --out, or remove it to collect again."
+        )
+    dataset.check_family(family)
+    if len(dataset.tasks) != family.n_tasks:
+        raise DataError(
+            f"{path} holds {len(dataset.tasks)} tasks of {family.name}, which now has "
+            f"{family.n_tasks}. Choose another place with --out to collect all of them."
         )
     if not (path / CARD).exists():
         write_card(dataset)

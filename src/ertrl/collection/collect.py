@@ -55,7 +55,7 @@ def collect(
     }
     folder = unfinished_folder(path)
     with store.exclusive(folder), stop_signals() as stop_signal:
-        savepoints, collection = Savepoints(folder, identity), None
+        savepoints, collection = Savepoints(folder, identity, family), None
         try:
             wanted = needs(family, config)
             check_memory(family, config, wanted)

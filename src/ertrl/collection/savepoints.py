@@ -23,9 +23,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from ertrl import store
+from ertrl.data.same_family import FamilyRecord, family_changes, family_record
+from ertrl.envs import Family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
 from ertrl.shape import Digest, Name, Real, Shape, Size, Text, Whole
@@ -46,6 +48,8 @@ class CollectionShape(Shape):
     references: Text | None
     versions: dict[str, str]
     threads: Whole
+    record: FamilyRecord | UnsetType = UNSET
+    """What the family was; earlier versions did not say."""
 
 
 class SealedRows(Shape):
@@ -129,7 +133,7 @@ def sweep(path: Path) -> None:
 class Savepoints:
     """The folder of one unfinished collection."""
 
-    def __init__(self, folder: Path, identity: dict[str, Any]):
+    def __init__(self, folder: Path, identity: dict[str, Any], family: Family):
         """Sweep the folder; refuse one that collects something else."""
         self.folder = folder
         identity = {"format": FORMAT, **identity}
@@ -143,11 +147,14 @@ class Savepoints:
             for stale in self.folder.iterdir():
                 if stale.name != ".lock":
                     shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
-            here = {"versions": versions(), "threads": threads()}
+            here = {"record": family_record(family), "versions": versions(), "threads": threads()}
             store.write_json(about, {"kind": "ertrl-collection", **identity, **here})
             return
         there = store.read_json(about, CollectionShape)
-        if difference := _difference({k: there.get(k) for k in identity}, identity):
+        difference = _difference({k: there.get(k) for k in identity}, identity)
+        if not difference and "record" in there:
+            difference = "; ".join(family_changes(there["record"], family))
+        if difference:
             raise DataError(
                 f"{self.folder} holds an unfinished collection with other settings: {difference}. "
                 "Go on with those settings, choose another place with --out, or remove that folder "

@@ -9,6 +9,7 @@ import numpy as np
 from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
+from ertrl.data.same_family import family_changes
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import CorruptFileError, DataError, unknown
 from ertrl.text import Described, readable_groups
@@ -203,19 +204,17 @@ class Dataset(Described):
                 "Register it first, or name its file: --plugin FILE.py"
             )
         family = make_family(self.family, **self.family_options)
-        facts = {
-            "observation_dim": family.observation_dim,
-            "action_dim": family.action_dim,
-            "horizon": family.horizon,
-            "parameter_names": list(family.parameter_names),
-        }
-        for name, expected in facts.items():
-            if self.manifest[name] != expected:
-                raise DataError(
-                    f"{self.path / layout.MANIFEST}: {name} is {self.manifest[name]}, but the "
-                    f"family {self.family} has {expected}"
-                )
+        self.check_family(family)
         return family
+
+    def check_family(self, family: Family) -> None:
+        """Refuse a family that is not what it was when this was collected, as far as is known."""
+        if changes := family_changes(self.manifest, family):
+            raise DataError(
+                f"{self.path} was collected with another {self.family} than this one: "
+                f"{'; '.join(changes)}. Use the family as it was, or collect its data anew, into "
+                "another place (--out)."
+            )
 
     def task(self, task: int | str) -> TaskData:
         """By number, or by the name that logs gave it."""

@@ -1,0 +1,92 @@
+"""Whether a family is still the one that data was collected with, as far as files can tell.
+
+They record sizes, units and tasks. Physics is code, and nobody knows whether that has changed.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ertrl.envs.family import Family
+from ertrl.shape import Name, Real, Shape, Size, Text, Whole
+
+
+class RecordedTask(Shape):
+    """A task of the family."""
+
+    task: Whole
+    group: Text
+    parameters: list[Real]
+
+
+class FamilyRecord(Shape):
+    """What `family_record` writes."""
+
+    observation_dim: Size
+    layout: list[tuple[Text, Whole]]
+    action_dim: Size
+    action_low: list[Real]
+    action_high: list[Real]
+    horizon: Whole
+    varies: Text
+    parameter_names: list[Name]
+    tasks: list[RecordedTask]
+
+
+SAME = {"rel_tol": 1e-6, "abs_tol": 1e-9}
+"""Another machine may compute the last digits of a table differently."""
+
+
+def family_record(family: Family) -> dict[str, Any]:
+    """What a family says of itself, in the words of a manifest and a little more."""
+    groups = {task: group for group, tasks in family.split.items() for task in tasks}
+    return {
+        "observation_dim": family.observation_dim,
+        "layout": [list(part) for part in family.layout],
+        "action_dim": family.action_dim,
+        "action_low": family.actions.low.tolist(),
+        "action_high": family.actions.high.tolist(),
+        "horizon": family.horizon,
+        "varies": family.varies,
+        "parameter_names": list(family.parameter_names),
+        "tasks": [
+            {"task": task, "group": groups.get(task, ""), "parameters": row.tolist()}
+            for task, row in enumerate(family.parameters)
+        ],
+    }
+
+
+def family_changes(recorded: Mapping[str, Any], family: Family) -> list[str]:
+    """What was recorded with data (its tasks may be some of all) and is otherwise in the family."""
+    now = family_record(family)
+    ends = {"action_low": -1.0, "action_high": 1.0}  # where a manifest says nothing of them
+    before = {name: [end] * now["action_dim"] for name, end in ends.items()} | dict(recorded)
+    found = [
+        f"{name} was {before[name]} and is {now[name]}"
+        for name in now
+        if name != "tasks" and before.get(name, now[name]) != now[name]
+    ]
+    return found or _changed_tasks(before["tasks"], now["tasks"], family.parameter_names)
+
+
+def _changed_tasks(
+    before: list[dict[str, Any]], now: list[dict[str, Any]], names: tuple[str, ...]
+) -> list[str]:
+    """The first task that has changed, and how many did."""
+    told = [change for task in before if (change := _changed_task(task, now, names))]
+    if not told:
+        return []
+    others = f" ({len(told)} of {len(before)} tasks have changed)" if len(told) > 1 else ""
+    return [told[0] + others]
+
+
+def _changed_task(task: dict[str, Any], now: list[dict[str, Any]], names: tuple[str, ...]) -> str:
+    number = task["task"]
+    if number >= len(now):
+        return f"there was a task {number}, and the tasks are 0 to {len(now) - 1}"
+    if task["group"] != (group := now[number]["group"]):
+        return f"task {number} was of the group {task['group']} and is of {group or 'none'}"
+    for name, old, new in zip(names, task["parameters"], now[number]["parameters"], strict=False):
+        if not math.isclose(old, new, **SAME):
+            return f"{name} of task {number} was {old:.6g} and is {new:.6g}"
+    return ""
