@@ -50,7 +50,7 @@ class PolicyTrainer:
         """Blocks of updates so far; blocks of random actions come before them."""
         self._simulated = 0
         self._simulation = family.simulate(family.parameters[self._tasks])
-        self._observation = self._simulation.reset(self._reset_seeds(0).tolist())
+        self._observation = self._reset(self._reset_seeds(0))
         self._age = np.zeros(len(self._tasks), int)
         self._learn = jax.jit(policies.learn, donate_argnums=0)
         size = family.n_tasks // policies.groups
@@ -181,13 +181,13 @@ class PolicyTrainer:
             else:
                 action = self._act(behaviour, self._observation, act_key, t)
             step = self._simulation.step(action)
+            family.check_observations(step.observation, size, "step")
             self.replay.add(self._tasks, self._observation, action, step)
             self._age += 1
             self._observation = step.observation
             over = np.flatnonzero(step.terminated | step.diverged | (self._age == family.horizon))
             if over.size:
-                seeds = self._reset_seeds(t + 1)[over]
-                self._observation = self._simulation.reset(seeds.tolist(), over)
+                self._observation = self._reset(self._reset_seeds(t + 1)[over], over)
                 self._age[over] = 0
 
     def _learn_block(self) -> None:
@@ -211,6 +211,11 @@ class PolicyTrainer:
                 f"behaviour policy training on {self.family.name} diverged in block {block}; "
                 "try a smaller learning_rate"
             )
+
+    def _reset(self, seeds: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Observations of all simulations after these have started anew."""
+        seen = self._simulation.reset(seeds.tolist(), rows)
+        return self.family.check_observations(seen, len(self._tasks), "reset")
 
     def _reset_seeds(self, step: int) -> np.ndarray:
         draw = rng.generator(self.config.seed, "collect-reset", step)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ertrl.contracts.small import demand
 from ertrl.envs import Family, make_family
+from ertrl.profiles import collect_config
 
 STEPS = 25
 
@@ -42,15 +43,54 @@ def run(family: Family, rows, threads: int | None = None, tasks=None) -> tuple[n
     return np.stack(observations), np.stack(outcomes), np.stack(terminated)
 
 
-def _same(one, other, what: str) -> None:
+def _same(one, other, otherwise: str) -> None:
+    """Demand that arrays are equal in pairs; `otherwise` says what is wrong where they are not."""
     for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b, err_msg=what)
+        if a is None and b is None:  # no success to tell of
+            continue
+        demand(np.shape(a) == np.shape(b), f"{otherwise} (shapes {np.shape(a)} and {np.shape(b)})")
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        if not np.array_equal(a, b, equal_nan=True):
+            demand(False, f"{otherwise} (numbers differ by up to {np.nanmax(np.abs(a - b)):.3g})")
 
 
 def same_seeds_same_trajectories(family: Family) -> None:
     """The same seeds and actions give the same trajectories, bit for bit."""
     rows = some_tasks(family, 3)
-    _same(run(family, rows), run(family, rows), "a second run with the same seeds")
+    otherwise = "a second run went elsewhere: a row must draw from its own seed and nothing else"
+    _same(run(family, rows), run(family, rows), otherwise)
+
+
+def actions_are_cut(family: Family) -> None:
+    """Actions beyond 1 are cut."""
+    steps, ones = [], np.ones((1, family.action_dim), np.float32)
+    for action in (ones, ones, 3 * ones):
+        simulation = family.simulate(family.parameters[:1])
+        simulation.reset([0])
+        steps.append(simulation.step(action))
+    _same(steps[0], steps[1], "one seed and one action lead to two places, so nobody can tell")
+    otherwise = "an action of 3 does more than one of 1: clip actions to [-1, 1] in step()"
+    _same(steps[0], steps[2], otherwise)
+
+
+def a_reset_gives_all_rows(family: Family) -> None:
+    """A reset of some rows gives the observations of all rows and leaves the others alone."""
+    parameters = family.parameters[some_tasks(family, 3)]
+    n = len(parameters)
+    simulation, fresh = family.simulate(parameters), family.simulate(parameters)
+    simulation.reset(list(range(n)))
+    seen = simulation.step(plan(range(n), family, 1)[0]).observation
+    again, first = simulation.reset([7], np.array([1])), fresh.reset([7] * n)
+    shape = (n, family.observation_dim)
+    for array, how in ((first, ""), (again, f", of which 1 of {n} was reset")):
+        demand(
+            np.shape(array) == shape,
+            f"reset() gave observations of shape {np.shape(array)}, expected {shape}: those of "
+            f"all rows{how}",
+        )
+    others = np.arange(n) != 1
+    _same([again[others]], [seen[others]], "reset() of a row changed what other rows see")
+    _same([again[1]], [first[1]], "a row that was reset did not start as its seed says")
 
 
 def company_does_not_matter(family: Family) -> None:
@@ -58,9 +98,13 @@ def company_does_not_matter(family: Family) -> None:
     rows = some_tasks(family, 7)
     whole = run(family, rows, threads=1)
     order = np.random.default_rng(0).permutation(len(rows))
-    _same([x[:, order] for x in whole], run(family, rows[order], threads=2), "another order")
-    _same([x[:, 2:5] for x in whole], run(family, rows[2:5], threads=3), "fewer rows")
-    _same([x[:, :1] for x in whole], run(family, rows[:1], threads=1), "a row alone")
+    for some, threads, how in (
+        (order, 2, "in another order"),
+        (slice(2, 5), 3, "with fewer others"),
+        (slice(1), 1, "alone"),
+    ):
+        otherwise = f"a row did something else {how}: rows must not influence each other"
+        _same([x[:, some] for x in whole], run(family, rows[some], threads=threads), otherwise)
 
 
 def a_restored_simulation_goes_on(family: Family) -> None:
@@ -78,9 +122,11 @@ def a_restored_simulation_goes_on(family: Family) -> None:
     second.restore({name: array.copy() for name, array in first.state().items()})
     for _ in range(half):
         action = draw.uniform(-1, 1, (n, family.action_dim))
-        _same(first.step(action), second.step(action), "a step after restoring")
+        otherwise = "a step after restore() is another: state() must hold all that steps depend on"
+        _same(first.step(action), second.step(action), otherwise)
     rows = np.array([0])
-    _same([first.reset([8], rows)], [second.reset([8], rows)], "a reset after restoring")
+    otherwise = "a reset after restore() starts elsewhere"
+    _same([first.reset([8], rows)], [second.reset([8], rows)], otherwise)
 
 
 def tasks_differ_as_declared(family: Family) -> None:
@@ -101,18 +147,17 @@ def tasks_differ_as_declared(family: Family) -> None:
 
 
 def observations_are_as_declared(family: Family) -> None:
-    """Observations are finite 32-bit numbers of the declared size, actions beyond 1 are cut."""
+    """Observations are finite 32-bit numbers of the declared size."""
     observations, outcomes, _ = run(family, [0, 1])
     expected = (steps(family) + 1, 2, family.observation_dim)
-    demand(observations.shape == expected, f"observations {observations.shape}, not {expected}")
+    demand(
+        observations.shape == expected,
+        f"observations [steps, rows, numbers] have the shape {observations.shape}, expected "
+        f"{expected}: `layout` has {family.observation_dim} numbers",
+    )
     for name, array in (("observations", observations), ("outcomes", outcomes)):
         demand(array.dtype == np.float32, f"{name} are {array.dtype}, not float32")
     demand(np.isfinite(observations).all(), "an observation is not finite")
-    two = [family.simulate(family.parameters[:1]) for _ in range(2)]
-    for simulation in two:
-        simulation.reset([0])
-    ones = np.ones((1, family.action_dim), np.float32)
-    _same(two[0].step(ones), two[1].step(3 * ones), "an action of 3 instead of 1")
 
 
 def a_scripted_expert_acts_for_itself(family: Family) -> None:
@@ -124,7 +169,7 @@ def a_scripted_expert_acts_for_itself(family: Family) -> None:
     action = family.expert(seen, parameters)
     demand(action.shape == (len(seen), family.action_dim), f"actions have shape {action.shape}")
     demand(bool((np.abs(action) <= 1).all()), "an action lies outside of [-1, 1]")
-    _same([action[1:2]], [family.expert(seen[1:2], parameters[1:2])], "a row alone")
+    _same([action[1:2]], [family.expert(seen[1:2], parameters[1:2])], "a row alone acts otherwise")
 
 
 def every_task_has_a_group(family: Family) -> None:
@@ -132,6 +177,11 @@ def every_task_has_a_group(family: Family) -> None:
     numbers = sorted(chain(*family.split.values()))
     demand(numbers == list(range(family.n_tasks)), f"the split holds the tasks {numbers}")
     demand(len(family.split["train"]) > 1, "there are fewer than two training tasks")
+
+
+def settings_are_found(family: Family) -> None:
+    """A profile has settings for it: where it is `like` another family, that one is known."""
+    collect_config("laptop", family.name)
 
 
 def options_survive_json(family: Family) -> None:
@@ -143,8 +193,11 @@ def options_survive_json(family: Family) -> None:
 FAMILY_CHECKS = (
     every_task_has_a_group,
     options_survive_json,
+    settings_are_found,
     observations_are_as_declared,
     same_seeds_same_trajectories,
+    actions_are_cut,
+    a_reset_gives_all_rows,
     company_does_not_matter,
     a_restored_simulation_goes_on,
     tasks_differ_as_declared,

@@ -22,12 +22,13 @@ from jaxtyping import Bool, Float
 
 from ertrl.envs.symmetry import Symmetry
 from ertrl.envs.tasks import GROUP_TITLES, PAPER_SPLIT, Split
-from ertrl.errors import ConfigError, unknown
+from ertrl.errors import ConfigError, PluginError, unknown
 from ertrl.runtime import ActionRange
 from ertrl.text import Described, readable_groups
 from ertrl.types import Dims
 
 Option = bool | int | float | str
+Varies = Literal["reward", "dynamics"]
 Task = int | Sequence[float] | np.ndarray
 """Number of a task in the family's table, or the parameters of one's own."""
 
@@ -90,7 +91,7 @@ class Family(Described, ABC):
     split: Split = PAPER_SPLIT
     like: str = ""
     """A family whose settings apply where a profile has none for this one."""
-    varies: Literal["reward", "dynamics"]
+    varies: Varies
     """What differs between tasks. Where it is the dynamics, a context must show next states."""
     symmetry: Symmetry | None = None
     """How behaviour policies, which know their task, are shown it so that tasks look alike."""
@@ -197,6 +198,16 @@ class Family(Described, ABC):
             "parameters": self.parameters.tolist(),
             "split": {group: list(tasks) for group, tasks in self.split.items()},
         }
+
+    def check_observations(self, seen: np.ndarray, rows: int, source: str) -> np.ndarray:
+        """What a simulation of so many rows gave, if it has the declared size."""
+        if np.shape(seen) != (rows, self.observation_dim):
+            raise PluginError(
+                f"{self.name}: {source}() gave observations of shape {np.shape(seen)}, expected "
+                f"{(rows, self.observation_dim)}: those of all rows, with as many numbers as "
+                "`layout` has"
+            )
+        return seen
 
     def task_parameters(self, task: Task) -> np.ndarray:
         """Parameters of a task of the table, or one's own, checked."""

@@ -10,7 +10,8 @@ a warning, and its last transition is not to be learned from.
 """
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium
@@ -20,10 +21,10 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ertrl.envs.families import installed_families, make_family
+from ertrl.envs.families import installed_families, made_of, make_family
 from ertrl.envs.family import Family, Option, Task
 from ertrl.envs.physics import MujocoSimulation
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, ErtrlError
 
 OBSERVATION_LIMIT = 1e10
 """MuJoCo declares a simulation diverged beyond this; no valid observation exceeds it."""
@@ -228,5 +229,19 @@ def register_env(family: Family) -> None:
     )
 
 
-for _family in installed_families():
-    register_env(_family)
+def _register_installed() -> Iterator[ErtrlError]:
+    """Let Gymnasium know all families that work; gives what is wrong with the others."""
+    try:
+        for kind in installed_families():
+            try:
+                register_env(made_of(kind))
+            except ErtrlError as problem:
+                yield problem
+    except ErtrlError as problem:
+        yield problem
+
+
+for _problem in _register_installed():
+    # Seen with `python -W default`: `import ertrl` and commands that need no family go on, and
+    # whoever asks for one is told as an error.
+    warnings.warn(f"some environments are missing in Gymnasium: {_problem}", ImportWarning, 2)

@@ -38,13 +38,14 @@ def rollout(
         diverged=np.zeros(n, bool),
     )
     simulation = family.simulate(parameters)
-    observation = simulation.reset(seeds)
+    observation = family.check_observations(simulation.reset(seeds), n, "reset")
     episodes.observation[:, 0] = observation
     alive, success = np.ones(n, bool), np.full(n, np.nan, np.float32)
     for t in range(horizon):
         action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
         step = simulation.step(action)
-        before, observation = observation, step.observation
+        before = observation
+        observation = family.check_observations(step.observation, n, "step")
         reward = family.reward(step.outcome, action, parameters)
         episodes.action[alive, t] = action[alive]
         episodes.reward[alive, t] = reward[alive]
