@@ -19,11 +19,12 @@ from ertrl import store
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
 from ertrl.reporting.compose import compose
-from ertrl.reporting.draw import Picture, panels
-from ertrl.reporting.draw.returns import adaptation_curves, step_curves
+from ertrl.reporting.draw import Picture, panels, planes
+from ertrl.reporting.draw.look import house_style, settle
+from ertrl.reporting.draw.returns import adaptation_curves, context_shift, step_curves
 from ertrl.reporting.measure.comparison import returns_table
-from ertrl.reporting.read.agents import LATENT_CONTEXTS, adaptation, agent_of
-from ertrl.reporting.read.dataset import read_material
+from ertrl.reporting.read.agents import LATENT_CONTEXTS, Watched, adaptation, agent_of
+from ertrl.reporting.read.dataset import TaskAxis, read_material
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write import tables, words
 from ertrl.reporting.write.numbers import raw_numbers
@@ -440,6 +441,51 @@ def test_colours_of_tasks_are_told_apart_by_every_eye(eye):
         ring = np.cbrt(seen(panels.RING_COLOURS(np.linspace(0, 1, 9)[:-1])))
         apart = np.linalg.norm(ring[:, None] - ring, axis=-1) + np.eye(8)
         assert apart.min() > 0.08
+
+
+def long_settings(i):
+    encoder = {"latent_dim": 8 + i, "hidden": [64 + i, 64, 64]}
+    return {"method": {"encoder": encoder}, "learner": {"hidden": [64 + i, 64, 64]}}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", [2, 4])
+def test_long_names_leave_room_for_the_panels(tmp_path, count):
+    runs = [
+        fake_run(tmp_path, "focal", settings=long_settings(i), name=f"focal-{i}")
+        for i in range(count)
+    ]
+    (family,) = read_runs(runs).families
+    assert min(len(v.label) for v in family.variants) > 60
+    axis = TaskAxis("stiffness", np.linspace(0, 1, len(TASKS)))
+    codes = np.random.default_rng(0).normal(size=(len(TASKS), 4, 3))
+    seen = {v.identity: Watched(0, None, codes, {}) for v in family.variants}
+    points = {"tasks": [0], "pca": [[[0, 1], [1, 0]]], "tsne": [[[0, 1], [1, 0]]]}
+    points["pca_share"] = [0.5, 0.25]
+    with house_style():
+        figures = [
+            context_shift(family),
+            planes.latent_space(family, axis, seen),
+            planes.projections(family, axis, {v.identity: points for v in family.variants}),
+        ]
+        for figure in map(settle, figures):
+            for panel in filter(lambda panel: panel.axison, figure.axes):
+                assert panel.get_position().height > 0.25
+                box = panel.title.get_window_extent()
+                assert box.x1 <= figure.bbox.x1
+                assert box.y1 <= figure.bbox.y1
+
+
+def test_slanted_names_end_below_their_bars(tmp_path):
+    names = ("focal", "er-trl", "offline-pearl", "unicorn", "csro")
+    (family,) = read_runs([fake_run(tmp_path, name) for name in names]).families
+    with house_style():
+        figure = settle(context_shift(family))
+        labels = figure.axes[0].get_xticklabels()
+    assert [label.get_text() for label in labels] == [v.label for v in family.variants]
+    assert {(x.get_rotation(), x.get_ha(), x.get_rotation_mode()) for x in labels} == {
+        (30.0, "right", "anchor")
+    }
 
 
 # --- with a dataset and an agent, both as small as they come ---

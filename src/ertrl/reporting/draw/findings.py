@@ -124,8 +124,7 @@ def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:
         low, high = line[0].get_ylim()
         line[0].set_ylim(max(low, -bound), min(high, bound))
     number_axes(axes, xlabel, "gain (points)")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 5))
+    legend_above(figure, axes[0, 0].get_legend_handles_labels()[0])
     return figure
 
 

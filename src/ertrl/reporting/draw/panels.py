@@ -1,6 +1,7 @@
 """What several figures draw alike."""
 
 from collections.abc import Callable, Iterable, Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -25,6 +26,10 @@ WIDE_PANELS = 3
 """With more panels side by side, titles and labels take two lines."""
 CHARACTERS_PER_LINE = 130
 """Of a legend, at the figures' width and size of type."""
+CHARACTERS_PER_INCH = 12
+"""Of a title, which has larger type."""
+LINE_HEIGHT = 0.17
+"""Inches that a line of a legend or title takes."""
 
 
 Drawing = Callable[[Axes, str, str], Iterable[np.ndarray]]
@@ -101,11 +106,26 @@ def variant_handles(family: FamilyResults) -> list[Line2D]:
 
 
 def legend_above(figure: Figure, handles: Sequence[Any]) -> None:
-    """A legend above all panels, in as many columns as its longest label leaves room for."""
+    """A legend above all panels, in as many columns as its longest label leaves room for.
+
+    The figure grows with a long one, so that panels keep their size.
+    """
     longest = max(len(str(h.get_label())) for h in handles)
     columns = int(CHARACTERS_PER_LINE / (longest + 5))
     columns = max(1, min(columns, len(handles), 6))
+    lines = -(-len(handles) // columns)
+    if columns == 1:
+        for h in handles:
+            h.set_label(fill(str(h.get_label()), CHARACTERS_PER_LINE - 5))
+        lines = sum(1 + str(h.get_label()).count("\n") for h in handles)
+    figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * max(0, lines - 2))
     figure.legend(handles=list(handles), loc="outside upper left", ncols=columns)
+
+
+def wrapped(labels: Iterable[str], inches: float) -> tuple[list[str], float]:
+    """Labels as titles of so wide a panel, and the inches that their further lines take."""
+    titles = [fill(label, int(CHARACTERS_PER_INCH * inches)) for label in labels]
+    return titles, LINE_HEIGHT * max(title.count("\n") for title in titles)
 
 
 def draw_seeds(axes: Axes, x: Sequence[float] | np.ndarray, values: np.ndarray, place: int) -> None:

@@ -1,7 +1,6 @@
 """Tasks in the plane, one colour each: paths of agents, codes of contexts and transitions."""
 
 from collections.abc import Mapping
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.lines import Line2D
 from ertrl.envs import group_title
 from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WIDTH, new_figure
-from ertrl.reporting.draw.panels import TaskColours, group_handles, handle
+from ertrl.reporting.draw.panels import TaskColours, group_handles, handle, wrapped
 from ertrl.reporting.read.agents import Adaptation, Watched
 from ertrl.reporting.read.dataset import Material, TaskAxis
 from ertrl.reporting.read.identity import Identity
@@ -38,11 +37,13 @@ def paths(family: FamilyResults, material: Material, adapted: Adapted) -> Figure
     chosen = _chosen(family, material.axis)
     one_goal = goals is not None and bool((goals == goals[0]).all())
     long = max(len(one.label) for one in adapted) > 20
-    height = _panel_height(adapted, [row for row, _ in chosen], goals) + (0.25 if long else 0.0)
+    titles, more = wrapped([one.label for one in adapted], WIDTH / len(family.protocols))
+    height = _panel_height(adapted, [row for row, _ in chosen], goals)
+    height += more + (0.25 if long else 0.0)
     size = len(adapted), len(family.protocols)
     figure, axes = new_figure(0.4 + height * len(adapted), *size, sharex=True, sharey=True)
     colours = TaskColours(material.axis)
-    for (one, protocols), line in zip(adapted.items(), axes, strict=True):
+    for title, protocols, line in zip(titles, adapted.values(), axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
             panel.grid(False)
             panel.set_aspect("equal")
@@ -62,7 +63,7 @@ def paths(family: FamilyResults, material: Material, adapted: Adapted) -> Figure
                 panel.plot(*goals[0], "*", color=PAPER, markersize=11, zorder=4, **OUTLINE)
             panel.plot(0, 0, "o", color=PAPER, markeredgecolor=INK, markersize=4, zorder=5)
             between = "\n" if long else ", "
-            panel.set_title(f"{fill(one.label, 40)}{between}{protocol} context")
+            panel.set_title(f"{title}{between}{protocol} context")
     handles = _legend(goals, one_goal, {group for _, group in chosen})
     figure.legend(handles=handles, loc="outside upper left", ncols=5)
     return figure
@@ -120,11 +121,12 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[Identity, 
     columns = min(LATENT_COLUMNS, len(seen))
     lines = -(-len(seen) // columns)
     width = WIDTH * (0.82 if columns == 2 else 0.55 if columns == 1 else 1.0)
-    figure, panels = new_figure(0.35 + 3.4 * lines, lines, columns, width=width)
+    titles, more = wrapped([one.label for one in seen], 0.85 * width / columns)
+    figure, panels = new_figure(0.35 + (3.4 + more) * lines, lines, columns, width=width)
     colours = TaskColours(axis)
     for panel in panels.ravel()[len(seen) :]:
         panel.set_axis_off()
-    for (one, watched), panel in zip(seen.items(), panels.ravel(), strict=False):
+    for title, watched, panel in zip(titles, seen.values(), panels.ravel(), strict=False):
         codes, online = watched.codes, watched.online_z
         centre, axes, share = principal_plane(codes.reshape(-1, codes.shape[-1]))
         points = (codes - centre) @ axes.T
@@ -137,7 +139,7 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[Identity, 
         if online is not None:
             x, y = ((online - centre) @ axes.T).T
             panel.scatter(x, y, c=axis.values, marker="x", s=20, linewidths=1.1, **coloured)
-        panel.set_title(one.label)
+        panel.set_title(title)
         panel.grid(False)
         panel.set_xlabel(f"first component ({100 * share[0]:.0f}% of variance)")
         panel.set_ylabel(f"second ({100 * share[1]:.0f}%)")
@@ -157,9 +159,10 @@ def projections(
     shown = dict(list(found.items())[:LARGEST_ROW])
     width = WIDTH if len(shown) > 2 else WIDTH * (0.8 if len(shown) == 2 else 0.5)
     side = 0.92 * width / len(shown)
-    figure, axes = new_figure(0.3 + 2 * min(side, 3.4), 2, len(shown), width=width)
+    titles, more = wrapped([one.label for one in shown], side)
+    figure, axes = new_figure(0.3 + more + 2 * min(side, 3.4), 2, len(shown), width=width)
     colours = TaskColours(axis)
-    for column, (one, projection) in enumerate(shown.items()):
+    for column, (title, projection) in enumerate(zip(titles, shown.values(), strict=True)):
         for panel, kind in zip(axes[:, column], ("pca", "tsne"), strict=True):
             for task, points in zip(projection["tasks"], projection[kind], strict=True):
                 x, y = np.array(points).T
@@ -171,7 +174,7 @@ def projections(
             panel.set_yticks([])
             panel.set_aspect("equal", adjustable="datalim")
         share = 100 * sum(projection["pca_share"])
-        axes[0, column].set_title(f"{one.label}\nPCA, {share:.0f}% of variance")
+        axes[0, column].set_title(f"{title}\nPCA, {share:.0f}% of variance")
         axes[1, column].set_title("t-SNE")
     colours.bar(figure, axes, shrink=0.7)
     return figure

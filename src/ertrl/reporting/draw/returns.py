@@ -1,6 +1,7 @@
 """Returns: while learning, per protocol, per task, from episode to episode, of the data."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import fill
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -12,7 +13,16 @@ from ertrl.data import Dataset
 from ertrl.envs import group_title
 from ertrl.evaluation import mean_of_measured, normalise
 from ertrl.reporting.draw import panels
-from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WASH, colour_of, new_figure
+from ertrl.reporting.draw.look import (
+    GROUP_MARKERS,
+    INK,
+    MUTED,
+    PAPER,
+    WASH,
+    WIDTH,
+    colour_of,
+    new_figure,
+)
 from ertrl.reporting.draw.panels import BAND_SEEDS, handle, legend_above, limits, number_axes
 from ertrl.reporting.measure import statistics
 from ertrl.reporting.read.dataset import TaskAxis
@@ -20,6 +30,10 @@ from ertrl.reporting.read.results import FamilyResults
 
 FILLS = {"offline": (1.0, None), "online": (0.55, None), "non-prior": (0.22, "////")}
 """Opacity and hatch of a protocol's bars."""
+CHARACTERS_BELOW, LINES_BELOW = 11.5, 5
+"""Characters per inch of names below bars, and their lines at most."""
+SLANTED = 18
+"""Characters of a name that may be slanted."""
 LEVELS = 81
 """Points of a performance profile."""
 
@@ -79,7 +93,10 @@ def context_shift(family: FamilyResults) -> Figure:
     """What each protocol leaves of the return: bars are means, dots are seeds."""
     groups, protocols = list(family.groups), family.protocols
     crowded = len(family.variants) > 5  # then a legend names the bars, and tables the numbers
-    figure, (axes,) = new_figure(3.4 if crowded else 3.0, 1, len(groups), sharey=True)
+    names, slanted = ([], False) if crowded else _below(family, WIDTH / len(groups))
+    lines = max([0, *(name.count("\n") for name in names)])
+    height = 3.0 + panels.LINE_HEIGHT * lines + (0.0 if names else 0.4)
+    figure, (axes,) = new_figure(height, 1, len(groups), sharey=True)
     width, shown = 0.8 / len(protocols), []
     for group, panel in zip(groups, axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])
@@ -93,21 +110,31 @@ def context_shift(family: FamilyResults) -> Figure:
                 top = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
                 if not crowded:
                     _number(panel, x, *top)
-        names = [] if crowded else [v.label for v in family.variants]
-        panel.set_xticks(range(len(names)), names)
+        # A slanted name ends below its bars.
+        slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+        panel.set_xticks(range(len(names)), names, **slant)
         panel.tick_params(axis="x", length=0)
         panel.set_title(group_title(group))
-        if len(names) > 3:
-            panel.tick_params(axis="x", labelrotation=30)
     low, high = limits(shown)
     axes[0].set_ylim(low - 6, high + 6)
     axes[0].set_ylabel("normalised return")
     handles: list[Artist] = [_swatch(protocol) for protocol in protocols]
     handles.append(handle("seed", color=INK, marker="o", markersize=2.6, linestyle=""))
-    if crowded:
+    if not names:
         handles += [Patch(color=colour_of(v.place), label=v.label) for v in family.variants]
     legend_above(figure, handles)
     return figure
+
+
+def _below(family: FamilyResults, inches: float) -> tuple[list[str], bool]:
+    """Names below the bars of so wide a panel, and whether they are slanted; none fit: []."""
+    labels = [v.label for v in family.variants]
+    width = int(CHARACTERS_BELOW * inches / len(labels))
+    names = [fill(label, max(width, 1), break_long_words=False) for label in labels]
+    lines = [line for name in names for line in name.splitlines()]
+    if max(map(len, lines)) <= width and max(n.count("\n") for n in names) < LINES_BELOW:
+        return names, False
+    return (labels, True) if max(map(len, labels)) <= SLANTED else ([], False)
 
 
 def _swatch(protocol: str) -> Patch:
