@@ -119,3 +119,14 @@ def test_in_a_notebook_progress_is_one_line_that_moves(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.count("\r") == 4
     assert said.count("\n") == 1
+
+
+def test_the_time_left_leaves_out_the_first_portion_which_compiles(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("ertrl.progress.time.monotonic", lambda: now[0])
+    with Meter("collect", 10) as meter:
+        for done, seconds in enumerate((0, 60, 10, 10)):
+            now[0] += seconds
+            meter.update(done)
+    lines = ["0/10", "1/10", "2/10, 80 s left", "3/10, 70 s left"]
+    assert capsys.readouterr().err.splitlines() == [f"collect: {line}" for line in lines]

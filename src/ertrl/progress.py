@@ -60,7 +60,8 @@ class Meter:
     def __init__(self, label: str, total: int, start: int = 0, style: ProgressStyle = "auto"):
         """`start` > 0 where work was resumed."""
         self._label, self._total, self._start = label, total, start
-        self._begun = time.monotonic()
+        self._first: tuple[int, float] | None = None
+        """What the first portion did, and when it ended: it compiles, so its pace says nothing."""
         self._last_line = -SECONDS_BETWEEN_LINES
         self._style = style
         self._bars: Progress | None = None
@@ -87,11 +88,14 @@ class Meter:
             print(json.dumps({"done": done, "total": self._total, "note": note}), flush=True)
         elif self._style == "auto":
             now = time.monotonic()
+            if self._first is None and done > self._start:
+                self._first = done, now
             if done < self._total and now - self._last_line < SECONDS_BETWEEN_LINES:
                 return
             self._last_line = now
             parts = [f"{self._label}: {done}/{self._total}"]
-            rate = (done - self._start) / max(now - self._begun, 1e-9)
+            known, since = self._first or (done, now)
+            rate = (done - known) / max(now - since, 1e-9)
             if rate > 0:
                 parts.append(f"{readable_duration((self._total - done) / rate)} left")
             show_line(", ".join([*parts, note] if note else parts))
