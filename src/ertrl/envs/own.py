@@ -1,6 +1,5 @@
 """Environments of one's own as a family: anything that Gymnasium knows, with Box spaces."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ from ertrl.envs.gym import register_env
 from ertrl.envs.gym_family import Expert, GymFamily, Reward
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, unknown
+from ertrl.plugins import check_name
 
 Tasks = Sequence[Mapping[str, float]] | Mapping[str, Sequence[Mapping[str, float]]]
 
@@ -47,7 +47,7 @@ def register_family(
     family whose settings suit this one. An environment that takes over a millisecond per step is
     faster in `processes` of its own, as many as there are cores.
     """
-    _check_name(name)
+    check_name(name, "family")
     functions = {"make": make, "reward": reward, "expert": expert}
     for argument, function in functions.items():
         if not callable(function) and (function is not None or argument == "make"):
@@ -73,15 +73,6 @@ def register_family(
     own_family(family)
     register_env(family)
     return family
-
-
-def _check_name(name: str) -> None:
-    """It becomes part of an id of Gymnasium, of a folder and of words on the command line."""
-    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*(?<!\.py)", name):
-        raise ConfigError(
-            "the name of a family consists of letters, digits, - and _, such as 'my-pendulum', got "
-            f"{name!r}"
-        )
 
 
 def _check_count(what: str, number: Any, least: int) -> None:
