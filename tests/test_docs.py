@@ -620,10 +620,34 @@ def test_whom_z_follows_is_that_of_the_results():
 
 def test_bayes_linear_has_the_highest_mean_with_own_context_wherever_it_was_run():
     rows = [line.split(" | ") for line in overview.own_context_table().splitlines()[2:]]
-    assert len(rows) == 9, "README says so"
-    for row in rows:
-        for column in (2, 4):  # online: held-out, out of distribution
-            assert row[column].startswith("**"), row
+    assert len(rows) == 10, "README says so"
+    below = [row[0] for row in rows if not row[4].startswith("**")]
+    assert below == ["| metaworld-push"], "out of distribution; results.md names it"
+    assert all(row[2].startswith("**") for row in rows), "held-out, online"
+
+
+def test_results_on_meta_world_are_those_of_the_page():
+    page = (ROOT / "docs" / "results.md").read_text()
+    for folder in overview.META_WORLD:
+        assert overview.success_table(folder) in page, "make results-overview"
+        summary = (ROOT / "results" / "laptop" / folder / "summary.md").read_text()
+        assert "<u>" not in summary, "none is better than every other"
+    runs = {v["label"]: v for v in laptop_results("metaworld-push")["variants"]}
+
+    def success(label: str, place: str) -> float:
+        return float(np.mean([run["success_percent"][place] for run in runs[label]["runs"]]))
+
+    others = [success(label, "online/test-ood") for label in runs if label != "Bayes-linear"]
+    ours = success("Bayes-linear", "online/test-ood")
+    assert f"{ours:.0f}% where the others reach {min(others):.0f} to {max(others):.0f}%" in page
+    online = [
+        f"{success(label, 'online/test-id'):.0f}%" for label in ("ER-TRL", "FOCAL", "UNICORN")
+    ]
+    assert "ours fulfil {}, {} and {} of them".format(*online) in page
+    best = max(runs, key=lambda label: success(label, "online/test-id"))
+    assert best == "Bayes-linear"
+    for label in ("SPC", "GENTLE"):
+        assert success(label, "offline/test-id") == 100
 
 
 def test_returns_on_point_robot_are_those_of_the_results():
