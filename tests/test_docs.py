@@ -644,6 +644,11 @@ def test_results_on_meta_world_are_those_of_the_page():
         f"{success(label, 'online/test-id'):.0f}%" for label in ("ER-TRL", "FOCAL", "UNICORN")
     ]
     assert "ours fulfil {}, {} and {} of them".format(*online) in page
+    alike = [
+        " and ".join(f"{mean_over_seeds(runs[m], g, 'online'):.0f}" for m in ("ER-TRL", "FOCAL"))
+        for g in ("test-id", "test-ood")
+    ]
+    assert "alike: {} with online context on held-out tasks, {} out".format(*alike) in page
     best = max(runs, key=lambda label: success(label, "online/test-id"))
     assert best == "Bayes-linear"
     for label in ("SPC", "GENTLE"):
