@@ -58,10 +58,9 @@ def own_part(word: str) -> str:
     if len(found) != 1:
         raise ConfigError(f"{word} gives {len(found)} parts; name one, as FILE.py:NAME")
     if not hasattr(found[0], "name"):
-        told = getattr(found[0], "__name__", repr(found[0]))
-        raise ConfigError(
-            f"{word} gives {told}, which has no name and is no method, learner or family"
-        )
+        if isinstance(found[0], type):
+            raise ConfigError(f"{word} gives {found[0].__name__}, which has no name")
+        raise ConfigError(f"{word} gives {found[0]!r}, which is no method, learner or family")
     return found[0].name
 
 
