@@ -79,7 +79,7 @@ def table(families: Kept, control: Kept) -> str:
 
 def all_methods(family: str, found: Kept, control: Kept) -> str:
     """A row per method, the one that follows the task most first."""
-    of_methods = sorted(found[family].items(), key=lambda item: -sum(item[1]))
+    of_methods = sorted(found[family].items(), key=lambda item: -mean_estimate(item[1]).value)
     rows = [[method_title(m), _told(seeds, control[family][m])] for m, seeds in of_methods]
     return markdown_table([family, "z follows the task (control)"], rows, "lr")
 

@@ -191,7 +191,9 @@ def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):
 def test_a_family_that_has_changed_since_is_refused(stopped, uninterrupted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PointRobot, "parameters", 2 * PointRobot.parameters)
-        with pytest.raises(DataError, match=r"goal_x of task 0 was 1 and is 2 .*Go on with those"):
+        with pytest.raises(
+            DataError, match=r"goal_x of task 0 was 1 and is 2 .*Use the family as it was"
+        ):
             again(stopped)
     file = unfinished_folder(stopped) / "collection.json"
     earlier = store.read_json(file)

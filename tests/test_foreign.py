@@ -185,9 +185,9 @@ def broken_make(task):
         ({"processes": -1}, "processes is a whole number of at least 0, got -1"),
         ({"varies": "rewards"}, "varies is 'reward' or 'dynamics', got 'rewards'"),
         ({"like": "point-robto"}, "like: unknown family 'point-robto'. Did you mean 'point-robot'"),
-        ({"name": "My Pendulum/1"}, "letters, digits, - and _, .*got 'My Pendulum/1'"),
-        ({"name": "mine.py"}, "letters, digits, - and _, .*got 'mine.py'"),
-        ({"name": None}, "letters, digits, - and _, .*got None"),
+        ({"name": "My Pendulum/1"}, "letters, digits, -, _ and dots, .*got 'My Pendulum/1'"),
+        ({"name": "mine.py"}, "letters, digits, -, _ and dots, .*got 'mine.py'"),
+        ({"name": None}, "letters, digits, -, _ and dots, .*got None"),
     ],
 )
 def test_a_family_with_a_mistake_is_refused_and_not_registered(options, reason):

@@ -1,12 +1,15 @@
 """A method or learner of one's own: mistakes are told in a line, before anything is trained."""
 
 import sys
+from dataclasses import KW_ONLY, dataclass
 
 import pytest
 
 import ertrl
-from ertrl import plugins
+from ertrl import api, plugins
 from ertrl.cli import main
+from ertrl.envs.families import own_family
+from ertrl.envs.families.point_robot import PointRobot
 from ertrl.errors import PluginError
 from ertrl.methods import methods, own_method
 from ertrl.methods.focal import Focal
@@ -94,20 +97,24 @@ def train(tmp_path, tiny_dataset, capsys, monkeypatch):
 
 
 def test_a_run_is_not_opened_with_other_code_and_is_said_to_be_finished(train, tmp_path, capsys):
-    code, said = train()
+    with pytest.warns(UserWarning, match="z hardly differs between tasks"):
+        code, said = train()
     assert code == 0, said.err
-    assert "z hardly differs between tasks" in said.err
     code, said = train()
     assert code == 0, said.err
     assert "finished before, opened as it is" in said.err
     code, said = train(METHOD.replace("0.05", "0.07 - 0.02"))
     assert code in (1, 2)
-    assert "was begun with another version of" in said.err
-    assert "part.py. Remove it to train anew, or give another --out" in said.err
+    assert "was begun with other code of 'pull' than there is now" in said.err
+    assert "Remove it to train anew, or give another --out" in said.err
+    (run,) = (tmp_path / "runs").iterdir()
+    assert main(["train", str(run), "--updates", "400"]) == 1, "nor is it lengthened"
+    assert "was begun with other code of 'pull'" in capsys.readouterr().err
 
 
 def test_a_run_of_an_unknown_method_says_how_to_make_it_known(train, tmp_path, capsys):
-    train()
+    with pytest.warns(UserWarning, match="z hardly differs"):
+        train()
     plugins._registered.clear()
     plugins._loaded.clear()
     plugins.os.environ.pop(plugins.OWN)
@@ -127,7 +134,7 @@ BROKEN = {
         "        return self.inference(state)(context)[..., :3]\n\n    def update(",
     ),
     "gives something else than (state, metrics)": ("State(encoder), metrics", "State(encoder)"),
-    "in an update .method.encoder": (
+    ".method.encoder.net": (
         "return State(encoder), metrics",
         "import jax\n        return jax.tree.map(lambda x: x.astype('bfloat16'), "
         "State(encoder)), metrics",
@@ -142,7 +149,7 @@ BROKEN = {
         "rate: float = 0.05",
         "rate: list = __import__('dataclasses').field(default_factory=list)",
     ),
-    "letters, digits, - and _, such as 'my-part', got 'my pull'": ('"pull"', '"my pull"'),
+    "letters, digits, -, _ and dots, such as 'my-part', got 'my pull'": ('"pull"', '"my pull"'),
     "'focal' is the name of ertrl.methods.focal.Focal already": ('"pull"', '"focal"'),
     "has no METHOD, LEARNER or FAMILIES": ("METHOD = Pull", ""),
     "gives Pull, which has no name": ('    name = "pull"\n', ""),
@@ -185,6 +192,56 @@ def test_a_learner_is_taken_from_a_file_and_is_no_method(train):
     code, said = train(LEARNER)
     assert code in (1, 2)
     assert "mine is a learner, no method: give it with --use-learner" in said.err
+
+
+def test_a_class_typed_at_a_prompt_is_trained_though_nobody_can_compare_its_code(
+    tiny_dataset, tmp_path
+):
+    typed: dict = {"__name__": "__main__"}
+    exec(METHOD, typed)  # no file, as in a notebook
+    short = {"updates": 200, "evaluate_every": 200, "evaluation": {"episodes": 2}}
+    with pytest.warns(UserWarning, match="z hardly differs"):
+        run = ertrl.train(
+            typed["Pull"], tiny_dataset, settings=short, out=tmp_path, progress="none"
+        )
+    assert "code" not in run.spec
+
+
+def test_settings_are_looked_for_where_they_can_be_forgotten_and_nowhere_else():
+    class Mixin:
+        helper: int
+
+    class Plain(Mixin, Focal):
+        name = "plain-one"
+        title: str = "Plain"  # no setting in Method either
+
+    assert own_method(Plain) is Plain
+
+    @dataclass(frozen=True)
+    class More(Focal):
+        name = "more-of-it"
+        _: KW_ONLY
+        extra: int = 1
+
+    assert own_method(More) is More
+
+    @dataclass
+    class Tasks(PointRobot):
+        name = "tasks-of-mine"
+        note: str = ""
+
+        def __post_init__(self):
+            super().__init__()
+
+    assert own_family(Tasks).name == "tasks-of-mine"
+
+
+def test_an_object_of_a_known_family_keeps_its_options(tmp_path):
+    family = ertrl.make_family("cheetah-vel", split="released")
+    made, *_ = api._plan(family, None, "laptop", "paper", None, None)
+    assert made.options == family.options
+    made, *_ = api._plan(type(family), None, "laptop", "paper", None, None)
+    assert made.options["split"] == "paper"
 
 
 def test_a_part_of_the_same_name_is_named():

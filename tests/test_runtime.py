@@ -28,6 +28,7 @@ CASES = [
     *METHODS,
     "offline-pearl, probabilistic",
     "bayes-linear, trust",
+    "bayes-linear, at_most",
     "bayes-linear, trust, at_most",
 ]
 every_case = pytest.mark.parametrize("case", CASES)
@@ -122,9 +123,10 @@ def test_uncertainty_begins_at_one_and_falls(case):
     assert found[0] == 1
     if "at_most" in case:
         assert found[-1] == pytest.approx(found[1], rel=0.1), "then it has counted what it may"
+        assert 0 < found[-1] < 0.6
     else:
         assert found == sorted(found, reverse=True)
-    assert 0 < found[-1] < 0.55
+        assert 0 < found[-1] < 0.5
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -343,9 +343,13 @@ def _plan(
     options: Mapping[str, Any] | None,
 ) -> tuple[Family, BehaviourConfig, Path]:
     """What is collected, how, and where to."""
+    chosen = dict(options or {})
     if not isinstance(family, str):
-        family = own_family(family).name
-    made = make_family(family, **{**family_options(profile, family, variant), **(options or {})})
+        given = own_family(family)
+        if not isinstance(family, type):
+            chosen = {**given.options, **chosen}  # an object has made its choice
+        family = given.name
+    made = make_family(family, **{**family_options(profile, family, variant), **chosen})
     path = Path("data") / family if out is None else Path(out)
     return made, config or collect_config(profile, family, variant), path
 

@@ -8,6 +8,7 @@ such a script first.
 import dataclasses
 import importlib
 import importlib.machinery
+import inspect
 import os
 import pkgutil
 import re
@@ -71,37 +72,38 @@ def check_name(name: Any, of: str) -> None:
     """Names are parts of folders and words of the command line."""
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*(?<!\.py)", name):
         raise ConfigError(
-            f"the name of a {of} consists of letters, digits, - and _, such as 'my-{of}', got "
-            f"{name!r}"
+            f"the name of a {of} consists of letters, digits, -, _ and dots, such as 'my-{of}', "
+            f"got {name!r}"
         )
 
 
 def _check_settings(part: Any) -> None:
-    """Settings of a class are what dataclasses know of it, and values that files can hold."""
-    if not dataclasses.is_dataclass(part):
+    """Settings of a method or learner are fields of a dataclass, and values that files can hold."""
+    kinds = [kind for kind in getattr(part, "__mro__", ()) if dataclasses.is_dataclass(kind)]
+    ours = [kind for kind in kinds if kind.__module__.split(".")[0] == "ertrl"]
+    if not ours:
         return
-    named = getattr(part, "__name__", part)
-    known = {field.name for field in dataclasses.fields(part)}
-    for kind in getattr(part, "__mro__", ()):
-        told = {
-            n for n, t in vars(kind).get("__annotations__", {}).items() if "ClassVar" not in str(t)
-        }
-        if forgotten := sorted(told - known - {"name", "summary"}):
+    shared = {name for kind in ours for name in inspect.get_annotations(kind)}
+    for kind in kinds:
+        if "__dataclass_fields__" in vars(kind):
+            continue
+        hints = inspect.get_annotations(kind).items()
+        told = {name for name, hint in hints if "ClassVar" not in str(hint)} - shared
+        if told:
             raise PluginError(
-                f"{named} says '{forgotten[0]}: ...', but that is no setting: write "
+                f"{kind.__name__} says '{min(told)}: ...', but that is no setting: write "
                 "@dataclass(frozen=True) above the class"
             )
     for field in dataclasses.fields(part):
-        value = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            value = field.default_factory()
+        made = field.default_factory
+        value = field.default if made is dataclasses.MISSING else made()
         try:
             hash(value)
         except TypeError:
             raise PluginError(
-                f"the setting '{field.name}' of {named} is a {type(value).__name__}. A setting is "
-                "a bool, a number, a word, a Literal, one of these or None, a tuple of them, or a "
-                "frozen dataclass"
+                f"the setting '{field.name}' of {part.__name__} is a {type(value).__name__}. A "
+                "setting is a bool, a number, a word, a Literal, one of these or None, a tuple of "
+                "them, or a frozen dataclass"
             ) from None
 
 

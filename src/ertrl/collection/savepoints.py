@@ -151,9 +151,14 @@ class Savepoints:
             store.write_json(about, {"kind": "ertrl-collection", **identity, **here})
             return
         there = store.read_json(about, CollectionShape)
+        changes = family_changes(there["record"], family) if "record" in there else []
         difference = _difference({k: there.get(k) for k in identity}, identity)
-        if not difference and "record" in there:
-            difference = "; ".join(family_changes(there["record"], family))
+        if changes and not difference:
+            raise DataError(
+                f"{self.folder} holds an unfinished collection of another {family.name} than this "
+                f"one: {'; '.join(changes)}. Use the family as it was, choose another place with "
+                "--out, or remove that folder to start anew."
+            )
         if difference:
             raise DataError(
                 f"{self.folder} holds an unfinished collection with other settings: {difference}. "

@@ -7,13 +7,14 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, tree_leaves_with_path, tree_map_with_path
+from jax.tree_util import keystr, tree_map_with_path
 
 from ertrl import store
 from ertrl.data.sampler import SamplingConfig
 from ertrl.learners import Learner
 from ertrl.methods import Method
 from ertrl.training.config import TrainConfig
+from ertrl.training.update import changed_types
 from ertrl.types import Context, Dims, TaskBatch, Transitions
 
 DIMS = Dims(observation=3, action=2, training_tasks=4)
@@ -28,12 +29,8 @@ def demand(holds: Any, otherwise: str) -> None:
 
 
 def demand_same_types(before: Any, after: Any) -> None:
-    """Of two trees of arrays, leaf by leaf; weak types would make a second program."""
-    pairs = zip(tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
-    for (path, one), other in pairs:
-        types = [(x.shape, x.dtype, x.weak_type) for x in (one, other)]
-        demand(types[0] == types[1], f"{keystr(path)} was {types[0]} and became {types[1]}")
-        demand(not one.weak_type, f"{keystr(path)} has a weak type; say its dtype")
+    for problem in changed_types(before, after):
+        demand(False, problem)
 
 
 def demand_survives_disk(state: Any, blank: Any) -> None:

@@ -80,4 +80,4 @@ def _check_ends(family: Family) -> str:
 
 
 def _is_count(size: Any) -> bool:
-    return isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1
+    return isinstance(size, int) and not isinstance(size, bool) and size >= 1

@@ -78,7 +78,11 @@ def paper_grid(
     ("focal+brac"); the method "all" is every one there is.
     """
     datasets = [parse_data(word) for word in families or paper_families()]
-    asked = sorted(known_methods()) if [*methods] == ["all"] else methods or paper_methods()
+    asked = [
+        name
+        for word in methods or paper_methods()
+        for name in (sorted(known_methods()) if word == "all" else [word])
+    ]
     contenders = [parse_contender(word) for word in asked]
     check_seeds(seeds)
     if "seed" in (train_settings or {}):

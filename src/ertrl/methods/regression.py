@@ -25,14 +25,14 @@ class Sums(NamedTuple):
     """Of f f^T."""
     products: Float[Array, "*b Z"]
     """Of f y."""
-    rows: Float[Array, "*b"]
-    """How many there are."""
+    count: Float[Array, "*b"]
+    """Of what the rows count: of all that are there, how many."""
 
 
 def sums(
     features: Float[Array, "*b M Z"], targets: Float[Array, "*b M"], mask: Float[Array, "*b M"]
 ) -> Sums:
-    """Over the rows whose mask is 1."""
+    """Each row as often as its mask says: 1, 0, or in between."""
     counted = features * mask[..., None]
     return Sums(
         jnp.einsum("...mi,...mj->...ij", counted, features),
@@ -125,7 +125,7 @@ class Regression(NamedTuple):
 
     def variance(self, evidence: Sums) -> Float[Array, "*b"]:
         """Of the noise; larger for n transitions, so that n / (1 + n / at_most) count in full."""
-        n = evidence.rows / self.features.targets
+        n = evidence.count / self.features.targets
         return self.noise**2 * (1 + n / self.at_most if self.at_most else jnp.ones_like(n))
 
     def plain(self) -> LeastSquares:

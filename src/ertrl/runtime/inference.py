@@ -7,7 +7,7 @@ says which transitions it takes, `scaled` gives the same for inputs that are sta
 - `z` is what the agent acts on, [Z];
 - `uncertainty` is how far z may still be off, root mean square over its numbers: 1 where nothing
   is known, towards 0 as experience grows. Transitions of one episode resemble each other, and it
-  counts them as independent: read it as the least that is open;
+  counts them as independent: read it as the least that is open. With `at_most` it levels off;
 - `surprise` is how badly the last transitions were predicted, in units of what the model holds
   possible: about 1 and above means a task outside of what is known. None where nothing is
   predicted.

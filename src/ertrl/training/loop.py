@@ -1,5 +1,6 @@
 """The only training loop: restore, sample, update many steps, log, evaluate, checkpoint."""
 
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from ertrl.signals import stop_signals
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import check_memory
 from ertrl.training.metrics import MetricsLog
-from ertrl.training.own_parts import own_files
+from ertrl.training.own_parts import check_own_code
 from ertrl.training.records import settle
 from ertrl.training.run import Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
@@ -55,7 +56,7 @@ def train_together(
     with ExitStack() as stack:
         for run in runs:
             _check_threads(run)
-            _check_code(run)
+            check_own_code(run.path, run.spec, run.config)
             check_memory(run.config, run.dims, len(runs))
             stack.enter_context(store.exclusive(run.path))
             settle(run)
@@ -64,15 +65,16 @@ def train_together(
         for run in runs:
             trainees.append(_Trainee(run, dataset, sinks))
             stack.callback(trainees[-1].close)
-        if all(trainee.step >= trainee.run.config.updates for trainee in trainees):
-            say("train: finished before, opened as it is", progress)
+        if all(t.step >= t.run.config.updates for t in trainees):
+            if not any(t.evaluated for t in trainees):
+                say("train: finished before, opened as it is", progress)
             return list(runs)
         furthest = max(trainee.step for trainee in trainees)
         for trainee in trainees:  # in step from there on
             _train([trainee], furthest, progress, stop_signal)
         _train(trainees, runs[0].config.updates, progress, stop_signal)
     for run in runs:
-        _warn_of_collapse(run, progress)
+        _warn_of_collapse(run)
     return list(runs)
 
 
@@ -97,7 +99,8 @@ class _Trainee:
         )
         newest = (run.metrics() or [{}])[-1]
         evaluated = (newest.get("kind"), newest.get("step")) == ("evaluation", self.step)
-        if _evaluation_due(config, self.step) and not evaluated:
+        self.evaluated = _evaluation_due(config, self.step) and not evaluated
+        if self.evaluated:
             self.evaluate()  # it was killed while it evaluated
 
     def advance(
@@ -264,27 +267,15 @@ def _check_threads(run: Run) -> None:
         )
 
 
-def _warn_of_collapse(run: Run, progress: ProgressStyle) -> None:
+def _warn_of_collapse(run: Run) -> None:
     """A z that is the same for all tasks cannot tell them apart, however low the losses are."""
-    measured = [line for line in run.metrics() if line["kind"] == "train"]
-    spread = measured[-1].get("z_spread") if measured else None
-    if spread is not None and spread < COLLAPSED:
-        say(
-            f"warning: {run.name}: z hardly differs between tasks (z_spread {spread:.2g} in "
+    measured = [m["z_spread"] for m in run.metrics() if m["kind"] == "train" and "z_spread" in m]
+    if measured and (spread := measured[-1]) < min(COLLAPSED, measured[0]):
+        warnings.warn(
+            f"{run.name}: z hardly differs between tasks at the end (z_spread {spread:.2g} in "
             "metrics.jsonl): the encoder has collapsed",
-            progress,
+            stacklevel=2,
         )
-
-
-def _check_code(run: Run) -> None:
-    """A run is known by its settings; that the code behind them is the same is asked here."""
-    for what, file in own_files(run.config):
-        then = run.spec.get("code", {}).get(what)
-        if then and then != store.sha256(file.read_bytes()):
-            raise RunError(
-                f"{run.path} was begun with another version of {file}. Remove it to train anew, "
-                "or give another --out"
-            )
 
 
 @eqx.filter_jit

@@ -1,39 +1,53 @@
 """Methods and learners of one's own: found out before the first update, not after hours."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
-from jax.tree_util import keystr, tree_leaves_with_path
 
 from ertrl import store
-from ertrl.errors import ErtrlError, PluginError
+from ertrl.errors import ErtrlError, PluginError, RunError
 from ertrl.learners import LearnerStep
 from ertrl.plugins import raised_at
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import blank_batch
-from ertrl.training.update import init, run_key, update
+from ertrl.training.update import changed_types, init, run_key, update
 from ertrl.types import Dims
 
 
 def own_code(config: TrainConfig) -> dict[str, str]:
-    """Checksums of the files of parts that are no part of ertrl, by kind."""
-    return {what: store.sha256(file.read_bytes()) for what, file in own_files(config)}
-
-
-def own_files(config: TrainConfig) -> Iterator[tuple[str, Path]]:
-    """What, and the file it is written in; a class of a notebook has none."""
+    """Checksums of the code of parts that are no part of ertrl, by kind."""
+    found = {}
     for what, part in (("method", config.method), ("learner", config.learner)):
-        if _is_ours(part):
-            continue
-        try:
-            file = Path(inspect.getsourcefile(type(part)) or "")
-        except TypeError:
-            continue
-        if file.is_file():
-            yield what, file
+        if written := [text for kind in type(part).__mro__ if (text := _source(kind))]:
+            found[what] = store.sha256(b"\0".join(written))
+    return found
+
+
+def check_own_code(path: Path, spec: Mapping[str, Any], config: TrainConfig) -> None:
+    """A run is known by its settings; that the code behind them is the same is asked here."""
+    now = own_code(config)
+    for what, then in spec.get("code", {}).items():
+        if now.get(what, then) != then:
+            name = getattr(config, what).name
+            raise RunError(
+                f"{path} was begun with other code of '{name}' than there is now. Remove it to "
+                "train anew, or give another --out"
+            )
+
+
+def _source(kind: type) -> bytes:
+    """The file of a class that is not ours; of a script, which does more, the class alone."""
+    if kind.__module__.split(".")[0] in ("ertrl", "abc", "builtins", "typing"):
+        return b""
+    try:
+        if kind.__module__ == "__main__":
+            return inspect.getsource(kind).encode()
+        return Path(inspect.getsourcefile(kind) or "").read_bytes()
+    except (TypeError, OSError):  # typed at a prompt
+        return b""
 
 
 def try_own_parts(config: TrainConfig, dims: Dims) -> None:
@@ -87,15 +101,5 @@ def _try(config: TrainConfig, dims: Dims) -> None:
     if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[1], dict):
         raise PluginError("update of the method gives something else than (state, metrics)")
     after, _ = jax.eval_shape(lambda s, b: update(config, s, b, key), state, batch)
-    _check_same_types(state, after)
-
-
-def _check_same_types(before: Any, after: Any) -> None:
-    if jax.tree.structure(before) != jax.tree.structure(after):
-        raise PluginError("an update gives a state of other parts than the one it was given")
-    for (path, one), other in zip(
-        tree_leaves_with_path(before), jax.tree.leaves(after), strict=True
-    ):
-        types = [(x.shape, str(x.dtype), x.weak_type) for x in (one, other)]
-        if types[0] != types[1]:
-            raise PluginError(f"in an update {keystr(path)} went from {types[0]} to {types[1]}")
+    for problem in changed_types(state, after):
+        raise PluginError(problem)

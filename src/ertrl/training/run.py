@@ -35,7 +35,7 @@ from ertrl.text import Described
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import blank_batch, check_memory
 from ertrl.training.metrics import MetricsLog, check_metrics, read_metrics
-from ertrl.training.own_parts import own_code, try_own_parts
+from ertrl.training.own_parts import check_own_code, own_code, try_own_parts
 from ertrl.training.records import CONTENTS, FORMAT, ArrayRecords, Records, new_contents
 from ertrl.training.shapes import RunSpec
 from ertrl.training.update import TrainState, init, not_finite
@@ -306,6 +306,7 @@ def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
             f"{run.config.updates} updates (decay {run.config.decay:g}). Train a new run with "
             f"--updates {updates}"
         )
+    check_own_code(run.path, run.spec, run.config)
     config = replace(run.config, updates=updates)
     origin = run.spec["profile"], run.spec["variant"], run.spec.get("threads", 1)
     longer = Run.create(run.path.parent, dataset, config, *origin)

@@ -44,6 +44,20 @@ def not_finite(tree: Any) -> Iterator[str]:
             yield jax.tree_util.keystr(path)
 
 
+def changed_types(before: Any, after: Any) -> Iterator[str]:
+    """Leaves whose shape or type an update changed; weak types would make a second program."""
+    if jax.tree.structure(before) != jax.tree.structure(after):
+        yield "an update gives a state of other parts than the one it was given"
+        return
+    leaves = jax.tree_util.tree_leaves_with_path(before)
+    for (path, one), other in zip(leaves, jax.tree.leaves(after), strict=True):
+        name, types = jax.tree_util.keystr(path), [(x.shape, x.dtype) for x in (one, other)]
+        if types[0] != types[1]:
+            yield f"{name} was {types[0]} and became {types[1]}"
+        elif one.weak_type or other.weak_type:
+            yield f"{name} has a weak type; say its dtype"
+
+
 def update(
     config: TrainConfig,
     state: TrainState,
