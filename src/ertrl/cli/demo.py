@@ -11,7 +11,7 @@ from ertrl.errors import ConfigError
 def run(
     family: str = "point-robot", seeds: int = 3, out: Path = Path("demo"), json: Json = False
 ) -> None:
-    """Collect data, meta-train ER-TRL and FOCAL, evaluate and report, in a few minutes.
+    """Collect data, meta-train Bayes-linear, ER-TRL and FOCAL, evaluate, report: a few minutes.
 
     All cores collect, so the numbers differ a little from machine to machine.
 

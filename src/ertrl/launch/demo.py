@@ -1,4 +1,4 @@
-"""The main job from start to end: data, two methods, several seeds, one report."""
+"""The main job from start to end: data, three methods, several seeds, one report."""
 
 import time
 from dataclasses import replace
@@ -15,16 +15,16 @@ from ertrl.progress import say
 from ertrl.reporting import print_summary, report
 from ertrl.training import Run
 
-METHODS = ("er-trl", "focal")
+METHODS = ("bayes-linear", "er-trl", "focal")
 
 
 def demo(family: str = "point-robot", seeds: int = 3, out: str | Path = "demo") -> dict[str, Any]:
-    """Collect, meta-train ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
+    """Collect, meta-train Bayes-linear, ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
     out, begun = Path(out), time.monotonic()
     place = out / "data" / family
     say(f"1/3 behaviour data of all {family} tasks -> {place}")
     dataset = collect(family, place)
-    say(f"2/3 meta-training {' and '.join(METHODS)}, {seeds} seeds each -> {out / 'runs'}")
+    say(f"2/3 meta-training {', '.join(METHODS)}, {seeds} seeds each -> {out / 'runs'}")
     runs = []
     for seed, method in product(range(seeds), METHODS):
         config = replace(train_config("laptop", family, method, dataset=dataset), seed=seed)
