@@ -19,7 +19,7 @@ METHODS = ("bayes-linear", "er-trl", "focal")
 
 
 def demo(family: str = "point-robot", seeds: int = 3, out: str | Path = "demo") -> dict[str, Any]:
-    """Collect, meta-train Bayes-linear, ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
+    """Collect, train Bayes-linear, ER-TRL and FOCAL, evaluate, report; called again, it goes on."""
     out, begun = Path(out), time.monotonic()
     place = out / "data" / family
     say(f"1/3 behaviour data of all {family} tasks -> {place}")
