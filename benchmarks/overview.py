@@ -27,7 +27,7 @@ METHODS, RESULTS, FINDINGS = (ROOT / "docs" / f"{n}.md" for n in ("methods", "re
 HEAD = ("method", "mechanism", "cost per update", "highest mean here, cells per family")
 GROUPS = {"test-id": "held-out", "test-ood": "out of distribution"}
 PROTOCOLS = ("offline", "online", "non-prior")
-META_WORLD = ("metaworld-push",)
+META_WORLD = ("metaworld-push", "metaworld-reach")
 CONTENDERS = ("bayes-linear", "er-trl", "focal")
 
 

@@ -620,7 +620,7 @@ def test_whom_z_follows_is_that_of_the_results():
 
 def test_bayes_linear_has_the_highest_mean_with_own_context_wherever_it_was_run():
     rows = [line.split(" | ") for line in overview.own_context_table().splitlines()[2:]]
-    assert len(rows) == 10, "README says so"
+    assert len(rows) == 11, "README says so"
     below = [row[0] for row in rows if not row[4].startswith("**")]
     assert below == ["| metaworld-push"], "out of distribution; results.md names it"
     assert all(row[2].startswith("**") for row in rows), "held-out, online"
@@ -632,6 +632,15 @@ def test_results_on_meta_world_are_those_of_the_page():
         assert overview.success_table(folder) in page, "make results-overview"
         summary = (ROOT / "results" / "laptop" / folder / "summary.md").read_text()
         assert "<u>" not in summary, "none is better than every other"
+    runs = {v["label"]: v for v in laptop_results("metaworld-reach")["variants"]}
+    told = []
+    for group in ("test-id", "test-ood"):
+        for protocol in ("online", "non-prior"):
+            means = {label: mean_over_seeds(v, group, protocol) for label, v in runs.items()}
+            assert max(means, key=means.__getitem__) == "Bayes-linear"
+        told += [f"{means.pop('Bayes-linear'):.0f}", f"{max(means.values()):.0f}"]
+    words = "{0} on held-out tasks and {2} out of distribution, where the best of the others has"
+    assert f"{words} {{1}} and {{3}}".format(*told) in page
     runs = {v["label"]: v for v in laptop_results("metaworld-push")["variants"]}
 
     def success(label: str, place: str) -> float:
