@@ -68,6 +68,11 @@ def register(package: str, part: Any, known: Mapping[str, Any]) -> None:
     own[part.name] = part
 
 
+def is_ours(kind: type) -> bool:
+    """Whether a class is part of ertrl."""
+    return kind.__module__.split(".")[0] == "ertrl"
+
+
 def check_name(name: Any, of: str) -> None:
     """Names are parts of folders and words of the command line."""
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*(?<!\.py)", name):
@@ -80,7 +85,7 @@ def check_name(name: Any, of: str) -> None:
 def _check_settings(part: Any) -> None:
     """Settings of a method or learner are fields of a dataclass, and values that files can hold."""
     kinds = [kind for kind in getattr(part, "__mro__", ()) if dataclasses.is_dataclass(kind)]
-    ours = [kind for kind in kinds if kind.__module__.split(".")[0] == "ertrl"]
+    ours = [kind for kind in kinds if is_ours(kind)]
     if not ours:
         return
     shared = {name for kind in ours for name in inspect.get_annotations(kind)}

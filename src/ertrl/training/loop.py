@@ -66,7 +66,7 @@ def train_together(
             trainees.append(_Trainee(run, dataset, sinks))
             stack.callback(trainees[-1].close)
         if all(t.step >= t.run.config.updates for t in trainees):
-            if not any(t.evaluated for t in trainees):
+            if not any(t.caught_up for t in trainees):
                 say("train: finished before, opened as it is", progress)
             return list(runs)
         furthest = max(trainee.step for trainee in trainees)
@@ -99,8 +99,8 @@ class _Trainee:
         )
         newest = (run.metrics() or [{}])[-1]
         evaluated = (newest.get("kind"), newest.get("step")) == ("evaluation", self.step)
-        self.evaluated = _evaluation_due(config, self.step) and not evaluated
-        if self.evaluated:
+        self.caught_up = _evaluation_due(config, self.step) and not evaluated
+        if self.caught_up:
             self.evaluate()  # it was killed while it evaluated
 
     def advance(

@@ -1,6 +1,7 @@
 """Methods and learners of one's own: found out before the first update, not after hours."""
 
 import inspect
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 from ertrl import store
 from ertrl.errors import ErtrlError, PluginError, RunError
 from ertrl.learners import LearnerStep
-from ertrl.plugins import raised_at
+from ertrl.plugins import is_ours, raised_at
 from ertrl.training.config import TrainConfig
 from ertrl.training.memory import blank_batch
 from ertrl.training.update import changed_types, init, run_key, update
@@ -40,7 +41,7 @@ def check_own_code(path: Path, spec: Mapping[str, Any], config: TrainConfig) -> 
 
 def _source(kind: type) -> bytes:
     """The file of a class that is not ours; of a script, which does more, the class alone."""
-    if kind.__module__.split(".")[0] in ("ertrl", "abc", "builtins", "typing"):
+    if is_ours(kind) or kind.__module__.split(".")[0] in sys.stdlib_module_names:
         return b""
     try:
         if kind.__module__ == "__main__":
@@ -52,7 +53,7 @@ def _source(kind: type) -> bytes:
 
 def try_own_parts(config: TrainConfig, dims: Dims) -> None:
     """Trace one update and one action; what cannot work is said in the words of the contract."""
-    own = [part for part in (config.method, config.learner) if not _is_ours(part)]
+    own = [part for part in (config.method, config.learner) if not is_ours(type(part))]
     if not own:
         return
     names = " and ".join(f"'{part.name}'" for part in own)
@@ -67,10 +68,6 @@ def try_own_parts(config: TrainConfig, dims: Dims) -> None:
         raise PluginError(
             f"{names} cannot be trained: {where}{type(error).__name__}: {told}. {_advice(own)}"
         ) from error
-
-
-def _is_ours(part: Any) -> bool:
-    return type(part).__module__.split(".")[0] == "ertrl"
 
 
 def _advice(own: list[Any]) -> str:
