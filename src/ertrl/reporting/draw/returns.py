@@ -97,7 +97,7 @@ def context_shift(family: FamilyResults) -> Figure:
     lines = max([0, *(name.count("\n") for name in names)])
     height = 3.0 + panels.LINE_HEIGHT * lines + (0.0 if names else 0.4)
     figure, (axes,) = new_figure(height, 1, len(groups), sharey=True)
-    width, shown = 0.8 / len(protocols), []
+    width, shown, numbers = 0.8 / len(protocols), [], []
     for group, panel in zip(groups, axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])
         for place, variant in enumerate(family.variants):
@@ -108,8 +108,7 @@ def context_shift(family: FamilyResults) -> Figure:
                 shown.append(np.array(seeds))
                 x = place + (i - (len(protocols) - 1) / 2) * width
                 top = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
-                if not crowded:
-                    _number(panel, x, *top)
+                numbers.append((panel, x, *top))
         # A slanted name ends below its bars.
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
         panel.set_xticks(range(len(names)), names, **slant)
@@ -117,6 +116,9 @@ def context_shift(family: FamilyResults) -> Figure:
         panel.set_title(group_title(group))
     low, high = limits(shown)
     axes[0].set_ylim(low - 6, high + 6)
+    for panel, x, mean, end in [] if crowded else numbers:
+        # A wide interval may leave the panel, its number may not.
+        _number(panel, x, mean, float(np.clip(end, low + 5, high - 5)))
     axes[0].set_ylabel("normalised return")
     handles: list[Artist] = [_swatch(protocol) for protocol in protocols]
     handles.append(handle("seed", color=INK, marker="o", markersize=2.6, linestyle=""))
