@@ -16,6 +16,7 @@ from rich.console import Console
 
 import ertrl.reporting
 from ertrl import store
+from ertrl.api import load_agent
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
 from ertrl.reporting.compose import compose
@@ -23,8 +24,13 @@ from ertrl.reporting.draw import Picture, panels, planes
 from ertrl.reporting.draw.look import house_style, settle
 from ertrl.reporting.draw.returns import adaptation_curves, context_shift, step_curves
 from ertrl.reporting.measure.comparison import returns_table
-from ertrl.reporting.read.agents import LATENT_CONTEXTS, Watched, adaptation, agent_of
-from ertrl.reporting.read.dataset import TaskAxis, read_material
+from ertrl.reporting.read.dataset import (
+    LATENT_CONTEXTS,
+    TaskAxis,
+    Watched,
+    adaptation,
+    read_material,
+)
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write import tables, words
 from ertrl.reporting.write.numbers import raw_numbers
@@ -515,7 +521,7 @@ def test_a_dataset_that_has_moved_is_taken_from_its_new_place(tmp_path, tiny_run
 def test_the_replay_is_the_evaluation(tiny_run, tiny_dataset):
     """The pictures show the very episodes that the tables count."""
     stored = tiny_run.evaluations.read()["protocols"]
-    agent = agent_of(tiny_run, tiny_run.config.updates)
+    agent = load_agent(tiny_run, tiny_run.config.updates)
     for protocol in ("offline", "online", "non-prior"):
         seen = adaptation(agent, tiny_dataset, protocol, slice(0, 2))
         goals = np.stack([data.parameters for data in tiny_dataset.tasks.values()])

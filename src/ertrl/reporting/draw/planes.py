@@ -8,11 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ertrl.envs import group_title
-from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw.look import GROUP_MARKERS, INK, MUTED, PAPER, WIDTH, new_figure
 from ertrl.reporting.draw.panels import TaskColours, group_handles, handle, wrapped
-from ertrl.reporting.read.agents import Adaptation, Watched
-from ertrl.reporting.read.dataset import Material, TaskAxis
+from ertrl.reporting.read.dataset import Adaptation, Material, TaskAxis, Watched
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.results import FamilyResults
 
@@ -127,18 +125,15 @@ def latent_space(family: FamilyResults, axis: TaskAxis, seen: Mapping[Identity, 
     for panel in panels.ravel()[len(seen) :]:
         panel.set_axis_off()
     for title, watched, panel in zip(titles, seen.values(), panels.ravel(), strict=False):
-        codes, online = watched.codes, watched.online_z
-        centre, axes, share = principal_plane(codes.reshape(-1, codes.shape[-1]))
-        points = (codes - centre) @ axes.T
+        points, online, share = watched.in_plane()
         coloured = {"cmap": colours.map, "norm": colours.scale}
         for group, rows in family.rows.items():
             x, y = points[rows].reshape(-1, 2).T
-            values = np.repeat(axis.values[rows], codes.shape[1])
+            values = np.repeat(axis.values[rows], points.shape[1])
             marks = {"marker": GROUP_MARKERS.get(group, "o"), "s": 17, **THIN}
             panel.scatter(x, y, c=values, alpha=0.9, **marks, **coloured)
         if online is not None:
-            x, y = ((online - centre) @ axes.T).T
-            panel.scatter(x, y, c=axis.values, marker="x", s=20, linewidths=1.1, **coloured)
+            panel.scatter(*online.T, c=axis.values, marker="x", s=20, linewidths=1.1, **coloured)
         panel.set_title(title)
         panel.grid(False)
         panel.set_xlabel(f"first component ({100 * share[0]:.0f}% of variance)")

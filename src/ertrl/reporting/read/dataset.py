@@ -1,4 +1,8 @@
-"""What a family's dataset tells besides returns: the task axis, goals, agents set loose on it."""
+"""What a family's dataset tells besides returns: the task axis, goals, agents set loose on it.
+
+Evaluations on disk hold no episodes. What an agent does while it adapts is seen by running the
+very same protocols again, with the same addressed randomness, and writing everything down.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,13 +11,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ertrl.api import load_agent
 from ertrl.data import Dataset
-from ertrl.envs.plane import goal_of
+from ertrl.envs import Watch
+from ertrl.envs.plane import goal_of, position_slice
 from ertrl.errors import DataError, ReportError, RunError
+from ertrl.evaluation import PROTOCOLS, Agent
+from ertrl.evaluation.codes import random_codes
+from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.probes import principal_plane
+from ertrl.evaluation.protocols import Trial
 from ertrl.progress import say
-from ertrl.reporting.read.agents import Watched, watch
 from ertrl.reporting.read.identity import Identity
-from ertrl.reporting.read.results import FamilyResults, Results
+from ertrl.reporting.read.results import FamilyResults, Results, SeedRun
+from ertrl.types import Episodes
+
+LATENT_CONTEXTS = 6
+"""Independent contexts per task in pictures of the latent space."""
 
 
 class TaskAxis(NamedTuple):
@@ -27,26 +41,50 @@ class TaskAxis(NamedTuple):
 
 def task_axis(names: tuple[str, ...], parameters: np.ndarray, train: np.ndarray) -> TaskAxis:
     """Choose the axis of a family; `train` are the rows of the training tasks."""
+    if names == ("direction",):
+        return TaskAxis("direction (degrees)", np.degrees(parameters[:, 0]))
     if len(names) == 1:
-        label, values = names[0].replace("_", " "), parameters[:, 0]
-        if names[0] == "direction":
-            return TaskAxis("direction (degrees)", np.degrees(values))
-        return TaskAxis(label, values)
+        return TaskAxis(names[0].replace("_", " "), parameters[:, 0])
     if len(names) == 2 and names[0].endswith("_x") and names[1].endswith("_y"):
-        angles = _unwrapped(np.arctan2(parameters[:, 1], parameters[:, 0]), train)
+        angles = np.arctan2(parameters[:, 1], parameters[:, 0])
+        # The circle is cut open opposite to the training tasks, so that these stay together.
+        middle = np.angle(np.exp(1j * angles[train]).mean())
+        turned = np.angle(np.exp(1j * (angles - middle)))
+        degrees = np.round(np.degrees(turned + middle), 9)
+        circular = bool(np.ptp(degrees[train]) > 300)
         what = names[0].removesuffix("_x").replace("_", " ")
-        circular = bool(np.ptp(angles[train]) > 300)
-        angles = angles % 360 if circular else angles
-        return TaskAxis(f"{what} angle (degrees)", angles, circular)
+        values = degrees % 360 if circular else degrees
+        return TaskAxis(f"{what} angle (degrees)", values, circular)
     return TaskAxis("task", np.arange(len(parameters), dtype=np.float64))
 
 
-def _unwrapped(angles: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Degrees, cut open opposite to the training tasks, so that these stay together."""
-    middle = np.angle(np.exp(1j * angles[train]).mean())
-    turned = np.angle(np.exp(1j * (angles - middle)))
-    values = np.degrees(turned + middle)
-    return np.round(values, 9)
+class Adaptation(NamedTuple):
+    """How one agent adapted under one protocol; rows are tasks, of the first repeat."""
+
+    first: np.ndarray
+    """Positions [tasks, L+1, 2] of the first evaluation episode."""
+    last: np.ndarray
+    """Positions of the reported episode."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    seed: int
+    online_z: np.ndarray | None
+    """What the agent inferred from its own episodes [tasks, Z], where that was measured."""
+    codes: np.ndarray
+    """z of independent offline contexts of the protocol's full size [tasks, contexts, Z]."""
+    adapted: dict[str, Adaptation]
+    """Protocol -> adaptation; only for families with a position in the plane."""
+
+    def in_plane(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Offline [tasks, contexts, 2] and online z [tasks, 2] in the plane of largest variance.
+
+        Also the share of the offline contexts' variance along each of its axes.
+        """
+        centre, axes, share = principal_plane(self.codes.reshape(-1, self.codes.shape[-1]))
+        online = None if self.online_z is None else (self.online_z - centre) @ axes.T
+        return (self.codes - centre) @ axes.T, online, share
 
 
 @dataclass
@@ -125,3 +163,41 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
                     "and latent space."
                 )
     return material
+
+
+def watch(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
+    """Set the agent loose on all tasks, under every protocol of the report."""
+    # Of the newest checkpoint, where that of this step is gone.
+    agent = load_agent(run.run, step if step in run.run.checkpoints.steps() else None)
+    where = position_slice(dataset.make_family()) if dataset.has_simulator else None
+    adapted = {}
+    if where is not None:
+        adapted = {p: adaptation(agent, dataset, p, where) for p in family.protocols}
+    online = family.measured(run, "online", "z", step)
+    online = None if online is None else online[:, 0]
+    shape = LATENT_CONTEXTS, agent.config.evaluation.episodes * dataset.horizon
+    codes = random_codes(agent, dataset, list(dataset.tasks), shape, "report-latent")
+    return Watched(run.seed, online, codes.astype(np.float32), adapted)
+
+
+class WatchedTrial(Trial):
+    """A trial that keeps every evaluation episode."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.watched: list[Episodes] = []
+
+    def evaluate(self, watch: Watch | None = None) -> Episodes:
+        self.watched.append(super().evaluate(watch))
+        return self.watched[-1]
+
+
+def adaptation(agent: Agent, dataset: Dataset, protocol: str, where: slice) -> Adaptation:
+    """Run a protocol on all tasks; `where` the observation holds a position in the plane."""
+    family, config = dataset.make_family(), agent.config.evaluation
+    trial = WatchedTrial(protocol, agent, family, dataset, config, EVALUATION_SEED)
+    PROTOCOLS[protocol](trial)
+    # Episodes of these families never end early: every row takes part in every episode.
+    first, last = trial.watched[0], trial.watched[-1]
+    picked = slice(None, None, config.repeats)
+    return Adaptation(first.observation[picked, :, where], last.observation[picked, :, where])

@@ -13,14 +13,12 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 from ertrl.envs import group_title
-from ertrl.evaluation.probes import principal_plane
 from ertrl.reporting.draw import Picture, slug
 from ertrl.reporting.draw.panels import TaskColours
 from ertrl.reporting.measure import comparison, context_shift, gain, representation, scores
 from ertrl.reporting.measure.comparison import Column, ReturnsTable
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.read.agents import Watched
-from ertrl.reporting.read.dataset import Material
+from ertrl.reporting.read.dataset import Material, Watched
 from ertrl.reporting.read.identity import method_title, profile_of
 from ertrl.reporting.read.paper import in_paper, paper_results
 from ertrl.reporting.read.results import FamilyResults, Results
@@ -147,16 +145,15 @@ def _short(value: float) -> str:
 
 def _points(watched: Watched) -> Data:
     """Points [task][context][x, y] of offline, and [task][x, y] of online contexts."""
-    codes, online = watched.codes, watched.online_z
-    centre, axes, share = principal_plane(codes.reshape(-1, codes.shape[-1]))
+    offline, online, share = watched.in_plane()
 
-    def projected(z: np.ndarray) -> list[Any]:
-        plane = ((z - centre) @ axes.T).astype(np.float64)
-        return (np.round(plane, EXPLORER_DIGITS) + 0.0).tolist()  # + 0.0 turns -0.0 into 0.0
+    def rounded(points: np.ndarray) -> list[Any]:
+        # + 0.0 turns -0.0 into 0.0
+        return (np.round(points.astype(np.float64), EXPLORER_DIGITS) + 0.0).tolist()
 
     return {
-        "offline": projected(codes),
-        "online": None if online is None else projected(online),
+        "offline": rounded(offline),
+        "online": None if online is None else rounded(online),
         "shares": [f"{100 * part:.0f}%" for part in share],
     }
 
