@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from ertrl import store
 from ertrl.reporting.draw import draw_gains
-from ertrl.reporting.measure import comparison, context_shift, gain, representation
+from ertrl.reporting.measure import comparison, gain, representation, scores
 from ertrl.reporting.measure import statistics as stats
 from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.read.dataset import Material, TaskAxis
@@ -218,9 +218,8 @@ def test_ablations_are_compared_with_the_whole_method(tmp_path):
             runs.append(fake_run(tmp_path, seed=seed, scores=scores, settings=settings, name=name))
     family = read_runs(runs).families[0]
     table = returns_table(family)
-    (ablation,) = comparison.ablations(family, table)
-    assert ablation.base.label == "ER-TRL (mi_weight=0.5)"
-    (row,) = ablation.rows
+    ((base, (row,)),) = comparison.ablations(family, table).items()
+    assert base.label == "ER-TRL (mi_weight=0.5)"
     change = row.cells[table.columns.index(("test-id", "online"))]
     assert change.estimate.value == pytest.approx(-50.0)
     assert change.estimate.low < -50 < change.estimate.high < 0
@@ -235,9 +234,10 @@ def test_the_plain_variant_is_what_others_are_compared_with():
     for variant in variants:
         variant.__dict__.update(cells)
     table = SimpleNamespace(columns=())
-    (found,) = comparison.ablations(SimpleNamespace(variants=variants), table)
-    assert found.base == plain
-    assert [row.key for row in found.rows] == [changed, other]
+    found = comparison.ablations(SimpleNamespace(variants=variants), table)
+    assert {base: [row.key for row in rows] for base, rows in found.items()} == {
+        plain: [changed, other]
+    }
 
 
 def test_a_variant_that_lacks_a_family_is_not_averaged(tmp_path):
@@ -264,14 +264,14 @@ def test_the_papers_numbers_stand_beside_ours_where_it_has_them(tmp_path):
 def test_latent_shift_by_hand():
     offline = np.array([[[1.0, 0.0]], [[-1.0, 0.0]]])  # two tasks, spread 1
     online = np.array([[[1.0, 2.0], [1.0, 1.0]], [[-1.0, 0.0], [-1.0, 0.0]]])
-    assert context_shift.latent_shift(offline, online) == pytest.approx([1.5, 0.0])
-    assert context_shift.latent_shift(offline, offline).tolist() == [0.0, 0.0]
+    assert scores.latent_shift(offline, online) == pytest.approx([1.5, 0.0])
+    assert scores.latent_shift(offline, offline).tolist() == [0.0, 0.0]
 
 
 def test_oracle_and_shift(family):
-    oracle = context_shift.oracle_rows(family)[0]
+    oracle = scores.oracle_rows(family)[0]
     assert [cell.value for cell in oracle.cells] == pytest.approx([95.0] * 3)
-    lost, moved = context_shift.shift_rows(family)[0].cells[:2]
+    lost, moved = scores.shift_rows(family).rows[0].cells[:2]
     assert lost.value == pytest.approx(10.0)
     # Offline z lies at (task, 0), online at (task, 2): 2 over the spread of 0..7, sqrt(5.25).
     assert moved.value == pytest.approx(2 / np.sqrt(5.25))
@@ -284,8 +284,8 @@ def test_what_z_knows(family):
     assert [cell.value for cell in er_trl.cells] == pytest.approx([0.25, 0.2] * 2)
     assert constant.anchor
     assert [cell.value for cell in constant.cells] == pytest.approx([0.5] * 4)
-    assert not found.beside_paper
-    er_trl, _, raw, chance = representation.leak(family, probed).rows
+    assert "paper" not in [column.group for column in found.columns]
+    er_trl, _, raw, chance = representation.leak(family, probed)
     assert [cell.value for cell in er_trl.cells] == pytest.approx([31, 32, 33, 60, 30, 10])
     assert [cell.value for cell in raw.cells] == pytest.approx([71, 72, 73])
     assert [cell.value for cell in chance.cells] == pytest.approx([10] * 3)
@@ -304,9 +304,9 @@ def test_whom_z_follows_counts_the_seeds_that_were_asked(tmp_path):
         kept = {k: v for k, v in content.items() if k not in ("swap", "sha256")}
         store.write_json(path, {**kept, **({"swap": swap} if swap else {})})
     family = read_runs(runs).families[0]
-    found = representation.swap(family, representation.probes_of(family))
-    assert [row.seeds for row in found.rows] == ["1"]
-    assert found.missing == ("there is no simulator to act in",)
+    probed = representation.probes_of(family)
+    assert [row.seeds for row in representation.swap(family, probed).rows] == ["1"]
+    assert representation.not_measured(probed, "swap") == ["there is no simulator to act in"]
 
 
 def test_regression_beside_the_papers_and_probes_that_are_missing(tmp_path):
@@ -315,7 +315,6 @@ def test_regression_beside_the_papers_and_probes_that_are_missing(tmp_path):
     family = read_runs(runs).families[0]
     assert [seed for _, seed in representation.not_probed(family)] == [1]
     found = representation.regression(family, representation.probes_of(family))
-    assert found.beside_paper
     assert found.columns[-1] == ("paper", "SVR")
     assert found.rows[0].cells[-2].value == pytest.approx(0.172, abs=5e-4)
 

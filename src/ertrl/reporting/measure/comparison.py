@@ -46,6 +46,13 @@ def anchor_row(key: str, label: str, cells: Sequence[Any]) -> Row:
     return Row(key, label, None, "", tuple(cells))
 
 
+class Grid(NamedTuple):
+    """A table of estimates."""
+
+    columns: list[Column]
+    rows: list[Row]
+
+
 class Cell(NamedTuple):
     """A number of the table, or the lack of it."""
 
@@ -89,16 +96,6 @@ class ReturnsTable:
     @property
     def methods(self) -> list[Row]:
         return [row for row in self.rows if not row.anchor]
-
-    @property
-    def below_zero(self) -> list[tuple[Row, Column]]:
-        """Where a method would do better not to move."""
-        return [
-            (row, column)
-            for row in self.methods
-            for cell, column in zip(row.cells, self.columns, strict=True)
-            if cell.below_zero
-        ]
 
     def cell(self, key: Identity | str, column: Column) -> Cell:
         row = next(row for row in self.rows if row.key == key)
@@ -153,26 +150,23 @@ def _compare(family: FamilyResults, columns: Sequence[Column]) -> Iterator[Compa
         yield Comparison(column, one, other, difference, p_holm, improvement)
 
 
-class Ablation(NamedTuple):
-    """What variants of a method gain over the one that is as its profile has it."""
+def ablations(family: FamilyResults, table: ReturnsTable) -> dict[Identity, list[Row]]:
+    """What variants of a method gain over the one that is as its profile has it.
 
-    base: Identity
-    rows: tuple[Row, ...]
-
-
-def ablations(family: FamilyResults, table: ReturnsTable) -> list[Ablation]:
-    """One for each method that has several variants."""
-    found = []
+    One entry for each method that has several variants.
+    """
+    found = {}
     for method in dict.fromkeys(v.method for v in family.variants):
         own = [v for v in family.variants if v.method == method]
         # Without a plain variant, the first of those that are closest to it.
         base = min(own, key=lambda v: (not v.identity.plain, len(v.identity.settings))).identity
-        rows = tuple(
+        rows = [
             row_of(v, [_change(table, column, v.identity, base) for column in table.columns])
             for v in own
             if v.identity != base
-        )
-        found += [Ablation(base, rows)] if rows else []
+        ]
+        if rows:
+            found[base] = rows
     return found
 
 
@@ -188,7 +182,7 @@ def _change(table: ReturnsTable, column: Column, one: Identity, base: Identity) 
     return Cell(Estimate(ours.value - theirs.value, 0), 0) if ours and theirs else None
 
 
-def interquartile_means(families: Sequence[FamilyResults]) -> tuple[list[Column], list[Row]]:
+def interquartile_means(families: Sequence[FamilyResults]) -> Grid:
     """Over all seeds and tasks; a variant that lacks a family is missing, not averaged."""
     columns = [
         Column(g, p)
@@ -207,7 +201,7 @@ def interquartile_means(families: Sequence[FamilyResults]) -> tuple[list[Column]
         counts = sorted({len(v.runs) for _, v in members})
         seeds = "\N{EN DASH}".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
         rows.append(row_of(members[0][1], cells)._replace(seeds=seeds))
-    return columns, rows
+    return Grid(columns, rows)
 
 
 class BesidePaper(NamedTuple):

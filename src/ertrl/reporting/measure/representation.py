@@ -1,13 +1,12 @@
 """What z knows, over seeds: of the task, which it should, and of the behaviour policy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ertrl.envs import group_title
-from ertrl.reporting.measure.comparison import Column, Row, anchor_row, row_of
+from ertrl.reporting.measure.comparison import Column, Grid, Row, anchor_row, row_of
 from ertrl.reporting.measure.statistics import Estimate, estimate_of
 from ertrl.reporting.read.paper import in_paper, paper_results
 from ertrl.reporting.read.results import FamilyResults, Variant
@@ -68,16 +67,13 @@ def targets(probed: Sequence[Probed]) -> list[str]:
     return list(dict.fromkeys(entry["target"] for entry in entries))
 
 
-@dataclass(frozen=True)
-class Regression:
-    columns: list[Column]
-    rows: list[Row]
-    targets: list[str]
-    settings: dict[str, Any]
-    beside_paper: bool
+def not_measured(probed: Sequence[Probed], kind: str) -> list[str]:
+    """Why there is no 'leak' or 'swap' of some."""
+    found = [probes.get(kind, {}) for one in probed for probes in one.seeds]
+    return sorted({one["missing"] for one in found if "missing" in one})
 
 
-def regression(family: FamilyResults, probed: Sequence[Probed]) -> Regression:
+def regression(family: FamilyResults, probed: Sequence[Probed]) -> Grid:
     """Every model on every kind of context, the constant prediction below, the paper's beside."""
     beside_paper = in_paper(family.family) and not family.style
     ways = [(context, model) for context in CONTEXTS for model in MODELS]
@@ -96,8 +92,7 @@ def regression(family: FamilyResults, probed: Sequence[Probed]) -> Regression:
         some = Probed(probed[0].variant, probed[0].seeds[:1])
         cells = [estimate_of(some.errors(target, context, "constant")) for context, _ in ways]
         constants.append(anchor_row("constant", f"constant{suffix}", cells))
-    settings = probed[0].seeds[0]["settings"]
-    return Regression(columns, rows + constants, regressed, settings, beside_paper)
+    return Grid(columns, rows + constants)
 
 
 def _printed(family: str, method: str, target: str) -> list[Estimate | None]:
@@ -107,60 +102,43 @@ def _printed(family: str, method: str, target: str) -> list[Estimate | None]:
     return [Estimate(f[0], 0) if f and target == "parameters" else None for f in found]
 
 
-@dataclass(frozen=True)
-class Leak:
-    """How often the behaviour policy's checkpoint is told from z, in percent."""
+def leak(family: FamilyResults, probed: Sequence[Probed]) -> list[Row]:
+    """How often the behaviour policy's checkpoint is told from z, in percent; all were measured.
 
-    rows: list[Row]
-    """Accuracy per group, then shares of variance; below them the raw context and chance."""
-    checkpoints: int = 0
-    context_size: int = 0
-    missing: tuple[str, ...] = ()
-    """Why it was not measured; then there is nothing else."""
-
-
-def leak(family: FamilyResults, probed: Sequence[Probed]) -> Leak:
-    """Accuracy of telling the checkpoint from z, and shares of z's variance."""
-    every = [probes["leak"] for one in probed for probes in one.seeds]
-    reasons = sorted({found["missing"] for found in every if "missing" in found})
-    if reasons:
-        return Leak([], missing=tuple(reasons))
+    Accuracy per group, then shares of variance; below them the raw context and chance.
+    """
     rows = []
     for one in probed:
         found = [one.leaks(group) for group in family.groups]
         found += [[p["leak"]["variance"][kind] for p in one.seeds] for kind in SHARES]
-        cells = [estimate_of([100 * x for x in values]) for values in found]
-        rows.append(one.row(cells))
+        rows.append(one.row([_percent(values) for values in found]))
     # The same contexts for all methods: any of them knows what the raw ones tell.
-    raw = [float(np.mean(probed[0].leaks(group, "raw_accuracy"))) for group in family.groups]
-    for label, values in (("raw context", raw), ("chance", [every[0]["chance"]] * len(raw))):
+    first = probed[0]
+    raw = [float(np.mean(first.leaks(group, "raw_accuracy"))) for group in family.groups]
+    chance = [first.seeds[0]["leak"]["chance"]] * len(raw)
+    for label, values in (("raw context", raw), ("chance", chance)):
         rows.append(anchor_row(label, label, [Estimate(100 * x, 0) for x in values]))
-    return Leak(rows, every[0]["checkpoints"], every[0]["context_size"])
+    return rows
 
 
-@dataclass(frozen=True)
-class Swap:
-    """Whom z follows where an agent acts as in another task, in percent."""
+def swap(family: FamilyResults, probed: Sequence[Probed]) -> Grid | None:
+    """Whom z follows where an agent acts as in another task, in percent; None: nobody was asked.
 
-    columns: list[Column]
-    rows: list[Row]
-    """Per group: how often it is nearer to the task, the same for episodes in which nothing
-    disagrees, and how far it goes towards the task, median."""
-    missing: tuple[str, ...] = ()
-    """Why some were not measured."""
-
-
-def swap(family: FamilyResults, probed: Sequence[Probed]) -> Swap | None:
-    """Of the variants that were asked; None: nobody was."""
-    every = [p["swap"] for one in probed for p in one.seeds if "swap" in p]
-    reasons = tuple(sorted({found["missing"] for found in every if "missing" in found}))
+    Per group: how often it is nearer to the task, the same for episodes in which nothing
+    disagrees, and how far it goes towards the task, median.
+    """
+    if not any("swap" in probes for one in probed for probes in one.seeds):
+        return None
     kinds = {"followed_task": "follows the task", "control": "control", "way": "way to the task"}
     asked = [(kind, group) for kind in kinds for group in family.groups]
     rows = []
     for one in probed:
         found = [one.swaps(*question) for question in asked]
         if any(found):
-            row = one.row([estimate_of([100 * x for x in values]) for values in found])
+            row = one.row([_percent(values) for values in found])
             rows.append(row._replace(seeds=str(max(map(len, found)))))
-    columns = [Column(kinds[kind], group_title(group)) for kind, group in asked]
-    return Swap(columns, rows, reasons) if every else None
+    return Grid([Column(kinds[kind], group_title(group)) for kind, group in asked], rows)
+
+
+def _percent(shares: Sequence[float]) -> Estimate | None:
+    return estimate_of([100 * share for share in shares])

@@ -13,7 +13,7 @@ from ertrl.evaluation.idaq import EPISODES as IDAQ_EPISODES
 from ertrl.reporting.draw.look import inline_svg
 from ertrl.reporting.draw.panels import BAND_SEEDS
 from ertrl.reporting.write import words
-from ertrl.reporting.write.sections import CLOSING, FAMILY, OVERVIEW, Report, sections
+from ertrl.reporting.write.sections import CLOSING, FAMILY, FROM_LOGS, OVERVIEW, Report, sections
 
 
 def render(report: Report) -> str:
@@ -23,7 +23,7 @@ def render(report: Report) -> str:
     page = _environment().get_template("page.html")
     return page.render(
         report=report,
-        families=[(family, sections(FAMILY, family)) for family in families],
+        families=[(f, sections(FROM_LOGS if f.results.from_logs else FAMILY, f)) for f in families],
         first=sections(OVERVIEW, report),
         last=sections(CLOSING, report),
         methods=list(dict.fromkeys(v.label for v in variants)),

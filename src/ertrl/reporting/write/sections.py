@@ -15,8 +15,8 @@ from matplotlib.colors import to_hex
 from ertrl.envs import group_title
 from ertrl.reporting.draw import Picture, slug
 from ertrl.reporting.draw.panels import TaskColours
-from ertrl.reporting.measure import comparison, context_shift, gain, representation, scores
-from ertrl.reporting.measure.comparison import Column, ReturnsTable
+from ertrl.reporting.measure import comparison, gain, representation, scores
+from ertrl.reporting.measure.comparison import ReturnsTable
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.read.dataset import Material, Watched
 from ertrl.reporting.read.identity import method_title, profile_of
@@ -77,16 +77,15 @@ def sections(kinds: Kinds, report: FamilyReport | Report) -> list[Section]:
     ]
 
 
-def _measured(report: FamilyReport) -> Data | None:
-    """For sections about returns: there are none without a simulator."""
-    return None if report.results.from_logs else {}
+def _figures(report: FamilyReport) -> Data:
+    """For sections that show pictures and tables of the report alone."""
+    return {}
 
 
-def _logs(report: FamilyReport) -> Data | None:
+def _logs(report: FamilyReport) -> Data:
     family = report.results
-    if not family.from_logs:
-        return None
-    return {"values": scores.value_rows(family), "errors": scores.error_rows(family)}
+    errors = scores.log_rows(family, scores.ERRORS, 100.0)
+    return {"values": scores.log_rows(family, scores.VALUES), "errors": errors}
 
 
 def _success(report: FamilyReport) -> Data | None:
@@ -94,18 +93,13 @@ def _success(report: FamilyReport) -> Data | None:
     return None if found is None else {"success": found}
 
 
-def _adaptation(report: FamilyReport) -> Data | None:
-    if report.results.from_logs:
-        return None
-    return {"oracle": context_shift.oracle_rows(report.results)}
+def _adaptation(report: FamilyReport) -> Data:
+    return {"oracle": scores.oracle_rows(report.results)}
 
 
 def _shift(report: FamilyReport) -> Data | None:
-    if not {"offline", "online"} <= set(report.results.protocols):
-        return None
-    pairs = ("points lost", "shift of z")
-    columns = [Column(group, what) for group in report.results.groups for what in pairs]
-    return {"columns": columns, "rows": context_shift.shift_rows(report.results)}
+    both = {"offline", "online"} <= set(report.results.protocols)
+    return {"shift": scores.shift_rows(report.results)} if both else None
 
 
 def _latent(report: FamilyReport) -> Data | None:
@@ -159,15 +153,19 @@ def _points(watched: Watched) -> Data:
 
 
 def _probes(report: FamilyReport) -> Data:
-    probed = representation.probes_of(report.results)
+    family, probed = report.results, representation.probes_of(report.results)
     if not probed:
-        return {"probed": False, "missing_because": "(not measured)"}
+        return {"missing_because": "(not measured)"}
+    no_leak = representation.not_measured(probed, "leak")
     return {
-        "probed": True,
-        "regression": representation.regression(report.results, probed),
-        "leak": representation.leak(report.results, probed),
-        "swap": representation.swap(report.results, probed),
-        "missing": representation.not_probed(report.results),
+        "first": probed[0].seeds[0],
+        "targets": representation.targets(probed),
+        "regression": representation.regression(family, probed),
+        "leak": [] if no_leak else representation.leak(family, probed),
+        "no_leak": no_leak,
+        "swap": representation.swap(family, probed),
+        "no_swap": representation.not_measured(probed, "swap"),
+        "missing": representation.not_probed(family),
     }
 
 
@@ -176,10 +174,8 @@ def _ablation(report: FamilyReport) -> Data | None:
     return {"ablations": found} if found else None
 
 
-def _stats(report: FamilyReport) -> Data | None:
-    if report.results.from_logs:
-        return None
-    return {"iqm": comparison.interquartile_means([report.results])[1]}
+def _stats(report: FamilyReport) -> Data:
+    return {"iqm": comparison.interquartile_means([report.results])}
 
 
 def _paper(report: FamilyReport) -> Data | None:
@@ -206,13 +202,12 @@ def _data(report: FamilyReport) -> Data | None:
 
 
 FAMILY: Kinds = {
-    "logs": ("From logs", "How good, as far as logs can tell", _logs),
-    "summary": ("Summary", "Summary", _measured),
+    "summary": ("Summary", "Summary", _figures),
     "success": ("Success", "Success rate", _success),
-    "curves": ("Learning", "Learning curves", _measured),
+    "curves": ("Learning", "Learning curves", _figures),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
-    "tasks": ("Tasks", "Return per task", _measured),
+    "tasks": ("Tasks", "Return per task", _figures),
     "latent": ("Latent space", "Latent space", _latent),
     "probes": ("What z knows", "What z knows", _probes),
     "ablation": ("Ablation", "Ablation", _ablation),
@@ -220,13 +215,17 @@ FAMILY: Kinds = {
     "paper": ("Paper", "Beside the paper", _paper),
     "data": ("Data", "Behaviour data", _data),
 }
+FROM_LOGS: Kinds = {
+    "logs": ("From logs", "How good, as far as logs can tell", _logs),
+    **{name: FAMILY[name] for name in ("latent", "probes", "data")},
+}
+"""Of a family without a simulator: there are no returns."""
 
 
 def _overview(report: Report) -> Data | None:
     if len(report.families) < 2:
         return None
-    columns, rows = comparison.interquartile_means(report.results.families)
-    return {"columns": columns, "rows": rows}
+    return {"iqm": comparison.interquartile_means(report.results.families)}
 
 
 OVERVIEW: Kinds = {"overview": ("Overview", "All families", _overview)}

@@ -15,7 +15,7 @@ from rich.text import Text
 from ertrl.envs import group_title
 from ertrl.reporting.measure.comparison import Cell, Column, ReturnsTable, Row
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.scores import success_of, success_rows, value_rows
+from ertrl.reporting.measure.scores import VALUES, log_rows, success_of, success_rows
 from ertrl.reporting.measure.statistics import Estimate
 from ertrl.reporting.read.results import FamilyResults, Results
 from ertrl.reporting.write import words
@@ -186,7 +186,7 @@ def print_estimates(family: FamilyResults, console: Console) -> None:
     """Without a simulator: a line per method and group with the value of its policy."""
     told = f"{family.label}: no simulator, discounted values estimated from logs"
     console.print(told, style="bold")
-    _print_lines(console, "", *value_rows(family), lambda estimate: f"{estimate.value:.1f}")
+    _print_lines(console, "", *log_rows(family, VALUES), lambda estimate: f"{estimate.value:.1f}")
 
 
 def _print_lines(

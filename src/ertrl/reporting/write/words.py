@@ -103,10 +103,12 @@ def doing_nothing(tables: Sequence[ReturnsTable]) -> str:
     """Every cell in which an agent that does nothing earns more; nothing where there is none."""
     found: dict[str, list[str]] = {}
     for table in tables:
-        for row, column in table.below_zero:
-            place = f"{short_title(column.group)} {column.protocol}"
-            where = f"{table.family} {place}" if len(tables) > 1 else place
-            found.setdefault(row.label, []).append(where)
+        for row in table.methods:
+            for column, cell in zip(table.columns, row.cells, strict=True):
+                if cell.below_zero:
+                    place = f"{short_title(column.group)} {column.protocol}"
+                    where = f"{table.family} {place}" if len(tables) > 1 else place
+                    found.setdefault(row.label, []).append(where)
     if not found:
         return ""
     cells = sum(len(table.methods) * len(table.columns) for table in tables)
