@@ -6,7 +6,6 @@ are averaged. What is missing stays missing.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,14 @@ from ertrl.reporting.read.identity import Identity, configuration, identities
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.training import Runs, open_runs
 
+MUST_AGREE = {
+    "evaluation": "evaluation settings",
+    "tasks": "tasks",
+    "groups": "split of tasks into groups",
+    "references": "reference returns",
+}
+"""What evaluations of one family have in common, and what to call it."""
+
 
 def read_runs(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
     """Read runs, refuse what cannot be compared, and sort the rest.
@@ -27,15 +34,15 @@ def read_runs(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
     `data` are dataset folders that have moved; they are looked at only to tell datasets of one
     family apart.
     """
-    opened = open_runs(runs)
     families: dict[str, list[SeedRun]] = {}
-    for run in opened:
+    for run in open_runs(runs):
         run.check_contents()
         evaluations = {step: run.evaluations.read(step) for step in run.evaluations.steps()}
         probes = {step: run.probes.read(step) for step in run.probes.steps()}
         families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
-    results = _placed(
-        _family(name, style, part)
+    places: dict[Identity, int] = {}
+    results = tuple(
+        _family(name, style, part, places)
         for name, members in families.items()
         for style, part in _apart(members, data).items()
     )
@@ -61,81 +68,58 @@ def _apart(members: list[SeedRun], data: Sequence[str | Path]) -> dict[float | N
     return {style: styles[style] for style in sorted(styles)}
 
 
-def _placed(families: Iterator[FamilyResults]) -> tuple[FamilyResults, ...]:
-    """Give each variant its place; variants of one identity share theirs in all families."""
-    places: dict[Identity, int] = {}
-    found = []
-    for family in families:
-        variants = tuple(
-            replace(v, place=places.setdefault(v.identity, len(places))) for v in family.variants
-        )
-        found.append(replace(family, variants=variants))
-    return tuple(found)
-
-
-def _family(name: str, style: float | None, members: list[SeedRun]) -> FamilyResults:
+def _family(
+    name: str, style: float | None, members: list[SeedRun], places: dict[Identity, int]
+) -> FamilyResults:
     evaluated = [m for m in members if m.evaluations]
     if not evaluated:
         raise ReportError(
             f"no run of {name} has an evaluation yet; train further, or run "
             f"`ertrl evaluate {members[0].run.path}`"
         )
-    facts = _agreed_facts(members, evaluated)
-    variants = _variants(members)
-    _agreed_probes(variants)
-    seen = {p for m in evaluated for e in m.evaluations.values() for p in e["protocols"]}
-    protocols = tuple(p for p in PROTOCOLS if p in seen)
-    return FamilyResults(name, style, protocols=protocols, variants=variants, **facts)
-
-
-def _agreed_facts(members: list[SeedRun], evaluated: list[SeedRun]) -> dict[str, Any]:
-    """What all runs of a family must have in common."""
-    first = members[0]
-    for other in members[1:]:
-        _same(first, other, "dataset", first.run.spec["dataset"], other.run.spec["dataset"])
-    pattern_owner = evaluated[0]
-    pattern = next(iter(pattern_owner.evaluations.values()))
-    names = {
-        "evaluation": "evaluation settings",
-        "tasks": "tasks",
-        "groups": "split of tasks into groups",
-        "references": "reference returns",
-    }
-    for member in evaluated:
-        for evaluation in member.evaluations.values():
-            for key, meaning in names.items():
-                _same(pattern_owner, member, meaning, pattern[key], evaluation[key])
-    facts = {key: pattern[key] for key in ("dataset", "tasks", "references")}
-    # Sealed JSON is sorted by key; readers want training tasks first and the farthest last.
-    order = dict.fromkeys([*GROUP_TITLES, *pattern["groups"]])
-    groups = {g: pattern["groups"][g] for g in order if g in pattern["groups"]}
-    return facts | {"groups": groups, "settings": pattern["evaluation"]}
-
-
-def _agreed_probes(variants: Sequence[Variant]) -> None:
-    """Probes that are shown side by side must have looked at equally much."""
+    _agree("dataset", [(m, m.run.spec["dataset"]) for m in members])
+    for key, meaning in MUST_AGREE.items():
+        _agree(meaning, [(m, e[key]) for m in evaluated for e in m.evaluations.values()])
+    variants = _variants(members, places)
     probed = [(r, r.probes[v.step]) for v in variants for r in v.runs if v.step in r.probes]
-    for run, probes in probed[1:]:
-        first, expected = probed[0]
-        _same(first, run, "probe settings", expected["settings"], probes["settings"])
-
-
-def _same(one: SeedRun, other: SeedRun, what: str, expected: Any, found: Any) -> None:
-    if expected == found:
-        return
-    detail = ""
-    if isinstance(expected, str):
-        detail = f" ({expected} and {found})"
-    elif isinstance(expected, dict):
-        keys = [k for k in sorted({*expected, *found}) if expected.get(k) != found.get(k)]
-        detail = f" (in {', '.join(map(str, keys))})"
-    raise ReportError(
-        f"{one.run.name} and {other.run.name} cannot stand in one table: their {what} "
-        f"differ{detail}. Report them apart, or evaluate both in the same way."
+    _agree("probe settings", [(run, probes["settings"]) for run, probes in probed])
+    agreed = next(iter(evaluated[0].evaluations.values()))
+    # Sealed JSON is sorted by key; readers want training tasks first and the farthest last.
+    order = dict.fromkeys([*GROUP_TITLES, *agreed["groups"]])
+    seen = {p for m in evaluated for e in m.evaluations.values() for p in e["protocols"]}
+    return FamilyResults(
+        family=name,
+        style=style,
+        dataset=agreed["dataset"],
+        settings=agreed["evaluation"],
+        tasks=agreed["tasks"],
+        groups={g: agreed["groups"][g] for g in order if g in agreed["groups"]},
+        references=agreed["references"],
+        protocols=tuple(p for p in PROTOCOLS if p in seen),
+        variants=variants,
     )
 
 
-def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
+def _agree(what: str, found: list[tuple[SeedRun, Any]]) -> None:
+    """Refuse runs that differ in what those of one table must have in common."""
+    for other, value in found[1:]:
+        one, expected = found[0]
+        if value == expected:
+            continue
+        detail = ""
+        if isinstance(expected, str):
+            detail = f" ({expected} and {value})"
+        elif isinstance(expected, dict):
+            keys = [k for k in sorted({*expected, *value}) if expected.get(k) != value.get(k)]
+            detail = f" (in {', '.join(map(str, keys))})"
+        raise ReportError(
+            f"{one.run.name} and {other.run.name} cannot stand in one table: their {what} "
+            f"differ{detail}. Report them apart, or evaluate both in the same way."
+        )
+
+
+def _variants(members: list[SeedRun], places: dict[Identity, int]) -> tuple[Variant, ...]:
+    """Sort by configuration; variants of one identity share their place in all families."""
     sorted_out: dict[str, list[SeedRun]] = {}
     for member in members:
         seeds = sorted_out.setdefault(fingerprint(configuration(member.run)), [])
@@ -146,9 +130,12 @@ def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
                     f"configuration and seed {twin.seed}); give only one of them"
                 )
         seeds.append(member)
-    groups = [sorted(group, key=lambda m: m.seed) for group in sorted_out.values()]
+    groups = [tuple(sorted(group, key=lambda m: m.seed)) for group in sorted_out.values()]
     found = identities([group[0].run for group in groups])
-    return tuple(Variant(one, tuple(group)) for one, group in zip(found, groups, strict=True))
+    return tuple(
+        Variant(one, group, places.setdefault(one, len(places)))
+        for one, group in zip(found, groups, strict=True)
+    )
 
 
 def _notes(family: FamilyResults) -> Iterator[str]:

@@ -31,21 +31,12 @@ def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
 
 def _family(family: FamilyResults) -> dict[str, Any]:
     return {
-        "dataset": family.dataset,
+        **{name: getattr(family, name) for name in ("dataset", "tasks", "groups", "references")},
         "evaluation": family.settings,
-        "tasks": family.tasks,
-        "groups": family.groups,
-        "references": family.references,
         "variants": [
-            {
-                "label": variant.label,
-                "method": variant.method,
-                "learner": variant.learner,
-                "updates": variant.updates,
-                "step": variant.step,
-                "runs": [_run(family, variant, run) for run in variant.runs],
-            }
-            for variant in family.variants
+            {name: getattr(v, name) for name in ("label", "method", "learner", "updates", "step")}
+            | {"runs": [_run(family, v, run) for run in v.runs]}
+            for v in family.variants
         ],
     }
 
