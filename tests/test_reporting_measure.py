@@ -73,9 +73,8 @@ def test_holm_by_hand():
 
 
 def test_interquartile_mean():
-    assert stats.interquartile_mean(np.array([0.0, 1, 2, 3, 4, 5, 6, 1000])) == pytest.approx(3.5)
-    x = np.random.default_rng(0).normal(size=(3, 41))
-    assert stats.interquartile_mean(x) == pytest.approx(scipy_stats.trim_mean(x, 0.25, axis=1))
+    strata = [np.array([[0.0, 1, 2], [3, 4, 5]]), np.array([[6.0, 1000]])]
+    assert stats.iqm_estimate(strata).value == pytest.approx(3.5)
 
 
 def test_probability_of_improvement_by_hand():

@@ -63,10 +63,9 @@ def report(
 
 
 def compose(
-    runs: Runs,
-    data: str | Path | Sequence[str | Path] | None = None,
-    notes: Sequence[str] = (),
+    runs: Runs, data: str | Path | Sequence[str | Path] | None = None, notes: Sequence[str] = ()
 ) -> Report:
+    """Everything of a report but its files."""
     folders = [data] if isinstance(data, (str, Path)) else list(data or [])
     results = read_runs(runs, folders)
     results = replace(results, notes=(*notes, *results.notes))
@@ -87,16 +86,8 @@ def compose(
 
 
 def print_summary(
-    runs: Runs,
-    data: Sequence[str | Path] = (),
-    *,
-    console: Console | None = None,
+    runs: Runs, data: Sequence[str | Path] = (), *, console: Console | None = None
 ) -> None:
     """Print the table of each family on the terminal; `data` as in `report`."""
-    results = read_runs(runs, data)
     console = console or Console(markup=False)  # names of runs may hold anything
-    for family in results.families:
-        if family.from_logs:
-            tables.print_estimates(family, console)
-    found = [returns_table(family) for family in results.families if not family.from_logs]
-    tables.print_tables(results, found, console)
+    tables.print_results(read_runs(runs, data), console)

@@ -43,8 +43,7 @@ def probe_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
     for panel in axes:
         panel.tick_params(axis="x", length=0)
         panel.set_ylim(bottom=0)
-    handles = [Patch(color=colour_of(v.place), label=v.label) for v, _ in probed]
-    legend_above(figure, handles)
+    legend_above(figure, [Patch(color=colour_of(v.place), label=v.label) for v, _ in probed])
     return figure
 
 
@@ -58,10 +57,9 @@ def swap_bars(family: FamilyResults, probed: Sequence[Probed]) -> Figure:
             followed, control = (
                 100 * np.array(one.swaps(kind, group)) for kind in ("followed_task", "control")
             )
-            _bar(panel, i, place, len(asked), followed, colour_of(one.variant.place))
+            x = _bar(panel, i, place, len(asked), followed, colour_of(one.variant.place))
             if len(control):
-                middle = i + (place - (len(asked) - 1) / 2) * 0.8 / len(asked)
-                ends = [middle - 0.36 / len(asked), middle + 0.36 / len(asked)]
+                ends = [x - 0.36 / len(asked), x + 0.36 / len(asked)]
                 panel.plot(ends, [control.mean()] * 2, color=MUTED, linestyle=(0, (2, 2)))
     panel.axhline(50, color=MUTED, linewidth=0.8)
     note_right(panel, 50, "undecided")
@@ -87,13 +85,14 @@ def _hold_against(panel: Axes, groups: list[str], first: Probed) -> None:
     panel.set_xlim(-0.55, len(groups) - 0.45)
 
 
-def _bar(panel: Axes, i: int, place: int, count: int, seeds: np.ndarray, colour: str) -> None:
-    if not len(seeds):
-        return
+def _bar(panel: Axes, i: int, place: int, count: int, seeds: np.ndarray, colour: str) -> float:
+    """Draw the bar of a variant's place in the group at `i`, where it has any; returns its x."""
     width = 0.8 / count
     x = i + (place - (count - 1) / 2) * width
-    panel.bar(x, seeds.mean(), 0.9 * width, color=colour, alpha=0.85, linewidth=0)
-    panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.4, markeredgewidth=0)
+    if len(seeds):
+        panel.bar(x, seeds.mean(), 0.9 * width, color=colour, alpha=0.85, linewidth=0)
+        panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.4, markeredgewidth=0)
+    return x
 
 
 def gain_figure(points: Sequence[Point], x: str, xlabel: str) -> Figure:

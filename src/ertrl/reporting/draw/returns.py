@@ -29,6 +29,7 @@ from ertrl.reporting.read.dataset import TaskAxis
 from ertrl.reporting.read.results import FamilyResults
 
 FILLS = {"offline": (1.0, None), "online": (0.55, None), "non-prior": (0.22, "////")}
+OTHER_FILL = (0.4, None)
 """Opacity and hatch of a protocol's bars."""
 CHARACTERS_BELOW, LINES_BELOW = 11.5, 5
 """Characters per inch of names below bars, and their lines at most."""
@@ -118,9 +119,17 @@ def context_shift(family: FamilyResults) -> Figure:
     axes[0].set_ylim(low - 6, high + 6)
     for panel, x, mean, end in [] if crowded else numbers:
         # A wide interval may leave the panel, its number may not.
-        _number(panel, x, mean, float(np.clip(end, low + 5, high - 5)))
+        place = x, float(np.clip(end, low + 5, high - 5))
+        shift, align = ((0, 3), "bottom") if mean >= 0 else ((0, -3), "top")
+        text = f"{round(mean):d}".replace("-", "\N{MINUS SIGN}")
+        style = {"ha": "center", "va": align, "fontsize": 7.5, "color": INK}
+        panel.annotate(text, place, xytext=shift, textcoords="offset points", **style)
     axes[0].set_ylabel("normalised return")
-    handles: list[Artist] = [_swatch(protocol) for protocol in protocols]
+    handles: list[Artist] = []
+    for protocol in protocols:
+        opacity, hatch = FILLS.get(protocol, OTHER_FILL)
+        grey, name = (0.4, 0.4, 0.4, opacity), f"{protocol} context"
+        handles.append(Patch(facecolor=grey, edgecolor=MUTED, hatch=hatch, label=name))
     handles.append(handle("seed", color=INK, marker="o", markersize=2.6, linestyle=""))
     if not names:
         handles += [Patch(color=colour_of(v.place), label=v.label) for v in family.variants]
@@ -139,17 +148,11 @@ def _below(family: FamilyResults, inches: float) -> tuple[list[str], bool]:
     return (labels, True) if max(map(len, labels)) <= SLANTED else ([], False)
 
 
-def _swatch(protocol: str) -> Patch:
-    opacity, hatch = FILLS.get(protocol, (0.4, None))
-    grey, name = (0.4, 0.4, 0.4, opacity), f"{protocol} context"
-    return Patch(facecolor=grey, edgecolor=MUTED, hatch=hatch, label=name)
-
-
 def _bar(
     panel: Axes, x: float, seeds: list[float], width: float, colour: str, protocol: str
 ) -> tuple[float, float]:
     """Returns the mean, and the end of everything that is drawn of it."""
-    opacity, hatch = FILLS.get(protocol, (0.4, None))
+    opacity, hatch = FILLS.get(protocol, OTHER_FILL)
     estimate = statistics.mean_estimate(seeds)
     place = (x, estimate.value, 0.9 * width)
     panel.bar(*place, color=PAPER, linewidth=0)
@@ -162,20 +165,6 @@ def _bar(
         panel.vlines(x, estimate.low, estimate.high, color=INK, linewidth=1.0)
         ends += [estimate.low, estimate.high]
     return estimate.value, max(ends) if estimate.value >= 0 else min(ends)
-
-
-def _number(panel: Axes, x: float, mean: float, end: float) -> None:
-    upwards = mean >= 0
-    panel.annotate(
-        f"{round(mean):d}".replace("-", "\N{MINUS SIGN}"),
-        (x, end),
-        xytext=(0, 3 if upwards else -3),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if upwards else "top",
-        fontsize=7.5,
-        color=INK,
-    )
 
 
 def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
@@ -241,7 +230,10 @@ def adaptation_curves(family: FamilyResults) -> Figure:
                 panel.axhline(level, color=colour, linewidth=0.9, linestyle="--")
                 yield np.array(oracle)
         if behind_z:
-            _count_context(panel, np.mean(behind_z, axis=0))
+            # Below each episode: how much its z rests on.
+            context = np.mean(behind_z, axis=0)
+            ticks = np.linspace(1, len(context), min(len(context), 5)).round().astype(int)
+            panel.set_xticks(ticks, [f"{tick}\n{context[tick - 1]:,.0f}" for tick in ticks])
 
     figure, axes = panels.return_panels(family, groups, 2.2, draw)
     number_axes(axes, "evaluation episode, transitions behind its z", "normalised return")
@@ -276,13 +268,6 @@ def step_curves(family: FamilyResults) -> Figure | None:
     axes[0].set_ylabel("normalised return")
     legend_above(figure, panels.variant_handles(family))
     return figure
-
-
-def _count_context(panel: Axes, context: np.ndarray) -> None:
-    """Say below each episode how much its z rests on."""
-    last = len(context)
-    ticks = np.unique(np.linspace(1, last, min(last, 5)).round().astype(int))
-    panel.set_xticks(ticks, [f"{tick}\n{context[tick - 1]:,.0f}" for tick in ticks])
 
 
 def behaviour_data(family: FamilyResults, dataset: Dataset) -> Figure:

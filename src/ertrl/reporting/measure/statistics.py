@@ -83,11 +83,6 @@ def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return ((one > other) + 0.5 * (one == other)).mean(axis=(-3, -2, -1))
 
 
-def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """Mean of the middle half, over the last axis."""
-    return scipy_stats.trim_mean(values, 0.25, axis=-1)
-
-
 def resampled(strata: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Bootstrap every stratum [seeds, ...] on its own: [resamples, seeds, ...] each.
 
@@ -108,9 +103,9 @@ def _with_interval(value: float, n: int, outcomes: np.ndarray) -> Estimate:
 
 def iqm_estimate(strata: Sequence[np.ndarray]) -> Estimate:
     """Interquartile mean over all seeds and tasks of all strata [seeds, tasks]."""
-    value = float(interquartile_mean(np.concatenate([s.ravel() for s in strata])))
+    value = float(scipy_stats.trim_mean(np.concatenate([s.ravel() for s in strata]), 0.25))
     drawn = [d.reshape(RESAMPLES, -1) for d in resampled(strata)]
-    outcomes = interquartile_mean(np.concatenate(drawn, axis=1))
+    outcomes = scipy_stats.trim_mean(np.concatenate(drawn, axis=1), 0.25, axis=-1)
     return _with_interval(value, min(len(s) for s in strata), outcomes)
 
 

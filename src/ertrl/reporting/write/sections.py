@@ -77,11 +77,6 @@ def sections(kinds: Kinds, report: FamilyReport | Report) -> list[Section]:
     ]
 
 
-def _figures(report: FamilyReport) -> Data:
-    """For sections that show pictures and tables of the report alone."""
-    return {}
-
-
 def _logs(report: FamilyReport) -> Data:
     family = report.results
     errors = scores.log_rows(family, scores.ERRORS, 100.0)
@@ -202,12 +197,12 @@ def _data(report: FamilyReport) -> Data | None:
 
 
 FAMILY: Kinds = {
-    "summary": ("Summary", "Summary", _figures),
+    "summary": ("Summary", "Summary", lambda _: {}),
     "success": ("Success", "Success rate", _success),
-    "curves": ("Learning", "Learning curves", _figures),
+    "curves": ("Learning", "Learning curves", lambda _: {}),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
-    "tasks": ("Tasks", "Return per task", _figures),
+    "tasks": ("Tasks", "Return per task", lambda _: {}),
     "latent": ("Latent space", "Latent space", _latent),
     "probes": ("What z knows", "What z knows", _probes),
     "ablation": ("Ablation", "Ablation", _ablation),

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ertrl.envs import group_title
-from ertrl.reporting.measure.comparison import Cell, Column, ReturnsTable, Row
+from ertrl.reporting.measure.comparison import Cell, Column, Grid, ReturnsTable, Row, returns_table
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.measure.scores import VALUES, log_rows, success_of, success_rows
 from ertrl.reporting.measure.statistics import Estimate
@@ -182,35 +182,19 @@ def csv_table(results: Results) -> str:
     return out.getvalue()
 
 
-def print_estimates(family: FamilyResults, console: Console) -> None:
-    """Without a simulator: a line per method and group with the value of its policy."""
-    told = f"{family.label}: no simulator, discounted values estimated from logs"
-    console.print(told, style="bold")
-    _print_lines(console, "", *log_rows(family, VALUES), lambda estimate: f"{estimate.value:.1f}")
-
-
-def _print_lines(
-    console: Console,
-    what: str,
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    show: Callable[[Estimate], str],
-) -> None:
-    """A line per method and group with what was measured under each protocol."""
-    for row in rows:
-        for group in dict.fromkeys(column.group for column in columns):
-            pairs = zip(columns, row.cells, strict=True)
-            told = [f"{c.protocol} {show(x)}" for c, x in pairs if c.group == group and x]
-            where = f"{row.label}, {group_title(group).lower()}"
-            console.print(f"  {what}{where}: {', '.join(told)}")
-
-
-def print_tables(results: Results, tables: list[ReturnsTable], console: Console) -> None:
+def print_results(results: Results, console: Console) -> None:
+    """The table of each family; without a simulator, estimated values of its policies."""
+    for family in results.families:
+        if family.from_logs:
+            told = f"{family.label}: no simulator, discounted values estimated from logs"
+            console.print(told, style="bold")
+            _print_lines(console, "", log_rows(family, VALUES), lambda x: f"{x.value:.1f}")
+    tables = [returns_table(family) for family in results.families if not family.from_logs]
     for table in tables:
         console.print(_rich_table(table))
     for family in results.families:
-        found = success_rows(family) or ((), ())
-        _print_lines(console, f"success % of {family.label}, ", *found, _percent)
+        if found := success_rows(family):
+            _print_lines(console, f"success % of {family.label}, ", found, _percent)
     if tables:
         told = "± is half the 95% confidence interval over seeds; bold is the highest mean."
         console.print(told, style="dim")
@@ -218,6 +202,16 @@ def print_tables(results: Results, tables: list[ReturnsTable], console: Console)
         console.print(Text(idle, style="yellow"))
     for note in results.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
+
+
+def _print_lines(console: Console, what: str, grid: Grid, show: Callable[[Estimate], str]) -> None:
+    """A line per method and group with what was measured under each protocol."""
+    for row in grid.rows:
+        for group in dict.fromkeys(column.group for column in grid.columns):
+            pairs = zip(grid.columns, row.cells, strict=True)
+            told = [f"{c.protocol} {show(x)}" for c, x in pairs if c.group == group and x]
+            where = f"{row.label}, {group_title(group).lower()}"
+            console.print(f"  {what}{where}: {', '.join(told)}")
 
 
 def _rich_table(returns: ReturnsTable) -> Table:
