@@ -331,6 +331,18 @@ def test_the_headline_names_a_winner_only_where_there_is_one(tmp_path):
     assert "no single best method, though 2 of 3 pairs differ, when the agent" in told
 
 
+def test_variants_without_a_simulator_have_no_ablation_of_returns(tmp_path):
+    for weight in (0.0, 0.5):
+        settings = {"method": {"mi_weight": weight}}
+        run = fake_run(tmp_path, settings=settings, name=f"run-{weight}", scores={}, steps=(2000,))
+        file = run / "evaluations" / "00002000.json"
+        logs = {"discount": 0.9, "value": {}, "prediction": {}}
+        store.write_json(file, {**store.read_json(file), "references": {}, "logs": logs})
+    text = Page(render(compose(tmp_path))).text
+    assert "How good, as far as logs can tell" in text
+    assert "Ablation" not in text
+
+
 # --- tables ---
 
 

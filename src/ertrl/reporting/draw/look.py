@@ -102,12 +102,10 @@ def inline_svg(figure: Figure, key: str, description: str) -> str:
     # The page's own font takes over; Matplotlib names its font in two ways.
     text = re.sub(r"font: ([\d.]+px) '[^']+'[^;\"]*", r"font-size: \1", text)
     text = re.sub(r" ?font-family: '[^']+'[^;\"]*;?", "", text)
-    box = re.search(r'viewBox="([^"]+)"', text)
-    if box is None:
-        raise ValueError("Matplotlib wrote an SVG without a viewBox")
-    width = float(box.group(1).split()[2])
-    opening = (
-        f'<svg viewBox="{box.group(1)}" role="img" aria-label="{escape(description)}" '
-        f'style="--natural: {width / 72 * 96:.0f}px">'
-    )
-    return re.sub(r"<svg[^>]*>", lambda _: opening, text, count=1).strip()
+
+    def opening(found: re.Match[str]) -> str:
+        width = float(found[1].split()[2])
+        told = f'role="img" aria-label="{escape(description)}"'
+        return f'<svg viewBox="{found[1]}" {told} style="--natural: {width / 72 * 96:.0f}px">'
+
+    return re.sub(r'<svg[^>]*viewBox="([^"]+)"[^>]*>', opening, text, count=1).strip()

@@ -31,8 +31,11 @@ def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
 
 def _family(family: FamilyResults) -> dict[str, Any]:
     return {
-        **{name: getattr(family, name) for name in ("dataset", "tasks", "groups", "references")},
+        "dataset": family.dataset,
         "evaluation": family.settings,
+        "tasks": family.tasks,
+        "groups": family.groups,
+        "references": family.references,
         "variants": [
             {name: getattr(v, name) for name in ("label", "method", "learner", "updates", "step")}
             | {"runs": [_run(family, v, run) for run in v.runs]}

@@ -83,10 +83,10 @@ def gains_markdown(found: Gains) -> str:
     for family, group in dict.fromkeys((p.family, p.group) for p in found.points):
         own = {p.protocol: p for p in found.points if (p.family, p.group) == (family, group)}
         distance = next(iter(own.values())).distance
-        gains = [MISSING] * len(protocols)
-        for i, point in enumerate(own.get(protocol) for protocol in protocols):
-            if point is not None:
-                gains[i] = f"{number(point.gain)} {interval(point.low, point.high)}".strip()
+        gains = [
+            f"{number(p.gain)} {interval(p.low, p.high)}".strip() if p else MISSING
+            for p in map(own.get, protocols)
+        ]
         far = MISSING if distance is None else f"{distance:.3f}"
         rows.append([_plain(family), far, group_title(group), *gains])
     head = ["Family", "distance", "Tasks", *(f"{p} context" for p in protocols)]

@@ -34,12 +34,12 @@ def chance(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def uncertainty(cell: Cell, sign: str = " ± ") -> str:
+def uncertainty(cell: Cell) -> str:
     """What follows the mean: half width, and n where it is not the row's."""
     if cell.estimate is None:
         return ""
     half = cell.estimate.half_width
-    text = "" if half is None else f"{sign}{number(half)}"
+    text = "" if half is None else f" ± {number(half)}"
     return text + (f" (n={cell.estimate.n})" if cell.estimate.n < cell.expected else "")
 
 
