@@ -233,15 +233,13 @@ def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
                 f"{directory} is in use by process {file.read().strip() or '?'}. "
                 "Wait for it to end, or stop it."
             ) from None
-        file.seek(0)
-        file.truncate()
+        file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         try:
             yield
         finally:
-            file.seek(0)
-            file.truncate()  # who reads it learns that nobody holds the directory
+            file.truncate(0)  # who reads it learns that nobody holds the directory
 
 
 def in_use(directory: Path) -> bool:

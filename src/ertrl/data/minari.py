@@ -88,10 +88,14 @@ def _export_task(dataset: Dataset, data: TaskData, identity: str) -> None:
     with warnings.catch_warnings():
         # Minari recommends authors and links, which only the owner of the data knows.
         warnings.simplefilter("ignore", UserWarning)
+        env = None
+        if dataset.has_simulator:  # what `recover_environment` needs to make the task again
+            env = copy.deepcopy(gymnasium.spec(env_id(dataset.family)))
+            env.kwargs |= {"task": data.task, **dataset.family_options}
         made = _library().create_dataset_from_buffers(
             identity,
             buffer=[],
-            env=_env_spec(dataset, data.task),
+            env=env,
             observation_space=Box(-np.inf, np.inf, (dataset.dims.observation,), np.float32),
             action_space=Box(-1.0, 1.0, (dataset.dims.action,), np.float32),
             algorithm_name=dataset.manifest["collector"].get("name", "unknown"),
@@ -105,15 +109,6 @@ def _export_task(dataset: Dataset, data: TaskData, identity: str) -> None:
     made.storage.update_episode_metadata(
         [{"checkpoint": int(checkpoint)} for checkpoint in data.checkpoints]
     )
-
-
-def _env_spec(dataset: Dataset, task: int) -> Any:
-    """What `recover_environment` needs to make the task again."""
-    if not dataset.has_simulator:
-        return None
-    spec = copy.deepcopy(gymnasium.spec(env_id(dataset.family)))
-    spec.kwargs |= {"task": task, **dataset.family_options}
-    return spec
 
 
 def _about(dataset: Dataset, data: TaskData) -> dict[str, Any]:
