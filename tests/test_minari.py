@@ -328,7 +328,7 @@ def test_names_and_groups_are_checked(tmp_path):
     with pytest.raises(ConfigError, match="say which"):
         attempt()
     foreign("logs/limp-v0")
-    groups = attempt("logs", ood=["logs/limp-v0"], label="gaits").groups
+    groups = attempt("logs", ood=["logs/limp-v0"], name="gaits").groups
     assert {name: len(tasks) for name, tasks in groups.items()} == {"train": 2, "test-ood": 1}
     assert Dataset(tmp_path / "out").family == "gaits"
 

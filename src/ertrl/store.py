@@ -136,9 +136,8 @@ def map_again(
         raise CorruptFileError(f"{path} is missing") from None
     except Exception as error:  # a header may hold anything, and fail in as many ways
         raise CorruptFileError(f"{path} is not a readable .npy file: {error}") from None
-    fits = array.shape == shape
-    if mode == "r+" and not fits:
-        fits = array.shape[1:] == shape[1:] and len(array) < shape[0]
+    shorter = mode == "r+" and array.shape[1:] == shape[1:] and len(array) < shape[0]
+    fits = array.shape == shape or shorter
     if array.dtype != dtype or not fits:
         raise CorruptFileError(
             f"{path} holds {array.dtype} {array.shape}, expected {np.dtype(dtype)} {shape}"
@@ -174,7 +173,7 @@ def _named_leaves(tree: Any) -> dict[str, Any]:
 
 def tree_to_bytes(tree: Any) -> bytes:
     """Serialise every array of a pytree under its path in the tree."""
-    return safetensors_save({name: np.asarray(x) for name, x in _named_leaves(tree).items()})
+    return arrays_to_bytes(_named_leaves(tree))
 
 
 def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
@@ -202,10 +201,12 @@ def tree_from_bytes(data: bytes, like: Any, origin: Path) -> Any:
 
 @contextlib.contextmanager
 def claim(path: Path) -> Generator[None]:
-    """Hold the place of a folder that is being made; it must not be there yet.
+    """Hold the place of a folder that is being made; an empty folder gives its place to it.
 
     The lock is a hidden folder beside it, which is gone afterwards.
     """
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
     if path.exists():
         raise DataError(f"{path} already exists. Choose another place, or remove it.")
     lock = path.with_name(f".{path.name}.lock")
@@ -232,15 +233,13 @@ def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
                 f"{directory} is in use by process {file.read().strip() or '?'}. "
                 "Wait for it to end, or stop it."
             ) from None
-        file.seek(0)
-        file.truncate()
+        file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         try:
             yield
         finally:
-            file.seek(0)
-            file.truncate()  # who reads it learns that nobody holds the directory
+            file.truncate(0)  # who reads it learns that nobody holds the directory
 
 
 def in_use(directory: Path) -> bool:

@@ -18,6 +18,7 @@ from ertrl.envs import group_title
 from ertrl.text import markdown_table
 
 CARD, PICTURE = "README.md", "learning-curve.png"
+AS_CODE = ("command", "commit", "content", "SHA-256 of manifest.json")
 USE = f"""\
 ```python
 from ertrl import Dataset
@@ -67,8 +68,9 @@ def text(summary: dict[str, Any]) -> str:
     ]
     if _learned(summary):
         parts.append(f"![Return of the behaviour policies]({PICTURE})")
-    rows = [(k, _code(k, v)) for k, v in facts(summary).items()]
-    parts += ["## Facts", markdown_table(("", ""), rows, "ll")]
+    words = facts(summary)
+    words |= {k: f"`{v}`" for k, v in words.items() if k in AS_CODE}
+    parts += ["## Facts", markdown_table(("", ""), list(words.items()), "ll")]
     for table in tables(summary):
         parts += [f"## {table.title}", *([table.note] if table.note else [])]
         parts.append(markdown_table(table.head, table.rows, "l" + "r" * (len(table.head) - 1)))
@@ -92,10 +94,6 @@ def _front_matter(summary: dict[str, Any], title: str) -> str:
     }
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     return "\n".join(["---", *lines, "---"])
-
-
-def _code(name: str, value: str) -> str:
-    return f"`{value}`" if name in ("command", "commit", "content") or "SHA" in name else value
 
 
 # --- the picture ---

@@ -10,7 +10,7 @@ from ertrl import store
 from ertrl.data import layout
 from ertrl.data.card import CARD, PICTURE, write_card
 from ertrl.data.dataset import Dataset
-from ertrl.data.writer import make_room
+from ertrl.data.writer import place_of
 from ertrl.errors import CorruptFileError, DataError, ErtrlError
 from ertrl.plugins import require
 
@@ -44,7 +44,7 @@ def pull(repository: str, out: str | Path, *, revision: str | None = None) -> Da
     An interrupted download is continued by the next attempt.
     """
     hub = require("huggingface_hub", "hub")
-    out = make_room(Path(out))
+    out = place_of(out)
     work = out.with_name(f".{out.name}.pull")
     with store.claim(out):
         with _explained(f"{repository} could not be downloaded"):

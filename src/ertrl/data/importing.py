@@ -10,6 +10,7 @@ from ertrl.data.dataset import Dataset
 from ertrl.data.writer import DatasetWriter, Description, Episode, TaskRecord
 from ertrl.errors import ConfigError
 from ertrl.progress import Meter, ProgressStyle
+from ertrl.runtime import ActionRange
 
 Limit = float | Sequence[float] | None
 """Lowest or highest action, one number or one per dimension; None: not given."""
@@ -51,13 +52,26 @@ def write_imported(
     return Dataset(out, verify=False)
 
 
-def limit_of_actions(given: float | Sequence[float], size: int) -> np.ndarray:
-    """A limit that was given, for each number of an action."""
-    if np.size(given) not in (1, size):
-        raise ConfigError(f"{np.size(given)} action limits for {size} numbers of an action")
-    return np.broadcast_to(np.asarray(given, np.float64), (size,))
+def range_of_actions(given: tuple[Limit, Limit], otherwise: Iterable[np.ndarray]) -> ActionRange:
+    """Lowest and highest action, as far as they are given."""
+    ends = []
+    for own, other in zip(given, otherwise, strict=True):
+        size = len(other)
+        if own is not None and np.size(own) not in (1, size):
+            raise ConfigError(f"{np.size(own)} action limits for {size} numbers of an action")
+        end = np.asarray(other if own is None else own, np.float64)
+        ends.append(np.broadcast_to(end, (size,)))
+    return ActionRange(*ends)
 
 
-def names_of(given: str | Sequence[str]) -> list[str]:
-    """One name, or several."""
-    return [given] if isinstance(given, str) else list(given)
+def outside(actions: np.ndarray, span: ActionRange) -> np.ndarray:
+    """Which of the actions [n, A] lie outside, but for the rounding of whoever recorded them."""
+    slack = 1e-5 * (span.high - span.low)
+    beyond = (actions < span.low - slack) | (actions > span.high + slack)
+    return np.any(beyond, axis=-1)
+
+
+def unusable(values: np.ndarray) -> np.ndarray:
+    """Which numbers are NaN, infinite or beyond 32 bits."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ~np.isfinite(values.astype(np.float32, copy=False))

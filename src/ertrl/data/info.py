@@ -89,9 +89,7 @@ def _checkpoint(
     means = [float(data.returns[rows].mean()) for data, rows in there if rows.any()]
     return {
         "checkpoint": number,
-        "updates": point.get("updates"),
-        "noise": point.get("noise"),
-        "seconds": point.get("seconds"),
+        **{name: point.get(name) for name in ("updates", "noise", "seconds")},
         "episodes": sum(int(rows.sum()) for _, rows in there),
         "mean_return": float(np.mean(means)),
         "lowest_task": min(means),
@@ -199,14 +197,24 @@ def tables(summary: dict[str, Any]) -> list[Table]:
 def _by_checkpoint(summary: dict[str, Any]) -> list[Table]:
     """Logs know nothing of their policies but which is which, and one alone says nothing new."""
     groups, curve = summary["groups"], summary["curve"]
-    points = [group["checkpoints"] for group in groups.values()]
-    if not curve and len({point["checkpoint"] for found in points for point in found}) < 2:
+    by_number = [{p["checkpoint"]: p for p in group["checkpoints"]} for group in groups.values()]
+    numbers = sorted(set().union(*by_number))
+    if not curve and len(numbers) < 2:
         return []
-    when = "noise" if any("noise" in point for point in curve) else "updates"
-    ages = (when, "seconds") if curve else ()
-    who = "checkpoint" if curve else "policy"
+    who, ages = "policy", {}
+    if curve:  # with what a checkpoint's number stands for
+        scripted = any("noise" in point for point in curve)
+        who, ages = "checkpoint", {"noise": ".2f"} if scripted else {"updates": ",.0f"}
+        ages["seconds"] = ",.0f"
+    rows: list[Sequence[str]] = []
+    for number in numbers:
+        found = [points.get(number) for points in by_number]  # not every group need have it
+        own = next(point for point in found if point)
+        age = ["" if own[k] is None else format(own[k], form) for k, form in ages.items()]
+        returns = "{mean_return:.1f} ({lowest_task:.1f} to {highest_task:.1f})"
+        rows.append((str(number), *age, *(returns.format(**p) if p else "" for p in found)))
     note = "Mean over tasks (lowest to highest task)."
-    return [Table(f"Returns by {who}", note, (who, *ages, *groups), _checkpoint_rows(points, ages))]
+    return [Table(f"Returns by {who}", note, (who, *ages, *groups), rows)]
 
 
 def _numbers(entry: dict[str, Any], scale: Sequence[str]) -> list[str]:
@@ -218,19 +226,3 @@ def _numbers(entry: dict[str, Any], scale: Sequence[str]) -> list[str]:
         f"{entry['mean_return']:.1f}",
         *(f"{known[kind]:.1f}" if kind in known else "" for kind in scale),
     ]
-
-
-def _checkpoint_rows(
-    groups: list[list[dict[str, Any]]], ages: Sequence[str]
-) -> list[Sequence[str]]:
-    """Not every group need have every checkpoint. `ages` are what its number stands for."""
-    forms = dict.fromkeys(ages, ",.0f") | ({"noise": ".2f"} if "noise" in ages else {})
-    by_number = [{point["checkpoint"]: point for point in points} for points in groups]
-    rows: list[Sequence[str]] = []
-    for number in sorted(set().union(*by_number)):
-        found = [points.get(number) for points in by_number]
-        own = next(point for point in found if point)
-        age = ["" if own[k] is None else format(own[k], form) for k, form in forms.items()]
-        returns = "{mean_return:.1f} ({lowest_task:.1f} to {highest_task:.1f})"
-        rows.append((str(number), *age, *(returns.format(**p) if p else "" for p in found)))
-    return rows

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ertrl.data.importing import unusable
 from ertrl.data.tables import Columns, Table, plain
 from ertrl.errors import ConfigError, DataError, unknown
 
@@ -26,7 +27,7 @@ class LogColumns:
     ):
         self.origin, self._table = origin, table
         self._problems: list[str] = []
-        self.doubtful: set[str] = set()
+        self._doubtful: set[str] = set()
         """Roles with values that are no numbers."""
         self.notes: list[str] = []
         self._commas: list[str] = []
@@ -43,8 +44,8 @@ class LogColumns:
             raise DataError(f"{origin}: all columns need equally many rows, at least one: {told}")
         self._read(found, used)
         self._check_widths()
-        for role in self.values.keys() - VECTORS:
-            self.values[role] = self.values[role][:, 0]
+        self.tasks, self._task = _numbered_tasks(self.values["task"])
+        """Names of tasks, and the position of each row's among them."""
 
     # --- which columns ---
 
@@ -54,30 +55,38 @@ class LogColumns:
         for role in names:
             if role not in ROLES:
                 raise ConfigError(unknown("column to map", role, ROLES))
-        columns = self._table.columns
         found = {role: self._find(role, names.get(role)) for role in ROLES}
-        self._check_names(found, names)
+        roles: dict[str, str] = {}
+        for role, columns in found.items():
+            for name in columns:
+                if name in roles:
+                    raise DataError(f"{self.origin}: {name} cannot be {roles[name]} and {role}")
+                roles[name] = role
         self._check_presence(found)
         for name in parameters:
-            if name not in columns:
-                raise DataError(
-                    f"{self.origin}: {unknown('column', name, columns)} --parameters takes the "
-                    "names of columns as they are"
-                )
+            self._check_name(name, " --parameters takes the names of columns as they are")
             found[f"parameter {name}"] = [name]
         return {role: given for role, given in found.items() if given}
 
     def _find(self, role: str, name: str | Sequence[str] | None) -> list[str]:
-        """The columns of a role, in order; none if there are none."""
-        columns = self._table.columns
+        """The columns of a role, in order: those that were named, or what there is."""
         if name is not None and not isinstance(name, str):
-            return list(name) if set(name) <= set(columns) else []
+            for one in name:
+                self._check_name(one)
+            return list(name)
         for candidate in [name] if name else [role, *VECTORS.get(role, ())]:
-            if candidate in columns:
+            if candidate in self._table.columns:
                 return [candidate]
             if role in VECTORS and (numbered := self._numbered(role, candidate)):
                 return numbered
+        if name:
+            self._check_name(name)
         return []
+
+    def _check_name(self, name: str, hint: str = "") -> None:
+        if name not in self._table.columns:
+            told = unknown("column", name, self._table.columns)
+            raise DataError(f"{self.origin}: {told}{hint}")
 
     def _numbered(self, role: str, name: str) -> list[str]:
         """The columns NAME_0, NAME_1, ...: a gap may be a number that was lost."""
@@ -92,22 +101,6 @@ class LogColumns:
                     f"expected. If these are all, name them: --columns {role}={','.join(ordered)}"
                 )
         return ordered
-
-    def _check_names(
-        self, found: Mapping[str, list[str]], names: Mapping[str, str | Sequence[str]]
-    ) -> None:
-        """Columns that were named are there, and none has two roles."""
-        for role, given in names.items():
-            for name in [given] if isinstance(given, str) else given:
-                if not found[role] and name not in self._table.columns:
-                    told = unknown("column", name, self._table.columns)
-                    raise DataError(f"{self.origin}: {told}")
-        roles: dict[str, str] = {}
-        for role, columns in found.items():
-            for name in columns:
-                if name in roles:
-                    raise DataError(f"{self.origin}: {name} cannot be {roles[name]} and {role}")
-                roles[name] = role
 
     def _check_presence(self, found: Mapping[str, list[str]]) -> None:
         needed = ("task", "observation", "action", "reward")
@@ -131,14 +124,17 @@ class LogColumns:
     # --- what is in them ---
 
     def _read(self, found: Mapping[str, list[str]], used: Columns) -> None:
-        """Labels as they are, all others as numbers."""
+        """Labels as they are, all others as numbers; every column as [rows, numbers]."""
+        used = {name: values.reshape(len(values), -1) for name, values in used.items()}
         nameless = False
         for role, columns in found.items():
             if role in ("task", "episode", "policy"):
-                labels = used[columns[0]]
-                self.values[role] = labels.reshape(len(labels), -1)
-                if role != "policy":
-                    nameless |= self._lacks_labels(self.values[role], columns[0])
+                self.values[role] = words = used[columns[0]]
+                blank = np.char.strip(words) == "" if words.dtype.kind == "U" else words != words
+                if role != "policy" and blank.any():
+                    rows = np.flatnonzero(blank.any(axis=1))
+                    self.problem(f"column '{columns[0]}' is empty", rows)
+                    nameless = True
             else:
                 read = [self._numbers(used[name], name, role) for name in columns]
                 self.values[role] = np.concatenate(read, axis=1)
@@ -148,47 +144,41 @@ class LogColumns:
             self.refuse_problems()
 
     def _check_widths(self) -> None:
-        widths = {role: values.shape[1] for role, values in self.values.items()}
-        allowed = {"next_observation": widths["observation"]}
-        for role, width in widths.items():
-            wanted = allowed.get(role, max(width, 1) if role in VECTORS else 1)
+        """Vectors stay [rows, numbers], all others become [rows]."""
+        size = self.values["observation"].shape[1]
+        for role, values in self.values.items():
+            width = values.shape[1]
+            wanted = max(width, 1) if role in VECTORS else 1
+            wanted = size if role == "next_observation" else wanted
             if width != wanted:
                 told = f"{role} must have {wanted} value{'s' * (wanted > 1)} per row"
                 self.problem(f"{told}, not {width}")
                 self.refuse_problems()  # what is wrong with episodes cannot be told
+            self.values[role] = values if role in VECTORS else values[:, 0]
 
-    def _lacks_labels(self, values: np.ndarray, name: str) -> bool:
-        """Whether rows belong to no task or episode, which is a problem."""
-        blank = np.char.strip(values) == "" if values.dtype.kind == "U" else values != values
-        if blank.any():
-            self.problem(f"column '{name}' is empty", np.flatnonzero(blank.any(axis=1)))
-        return bool(blank.any())
-
-    def _numbers(self, values: np.ndarray, name: str, role: str) -> np.ndarray:
+    def _numbers(self, flat: np.ndarray, name: str, role: str) -> np.ndarray:
         """The column as float64 [rows, numbers]; what is no number is a problem, and 0 here."""
-        flat = values.reshape(len(values), -1)
-        if flat.dtype.kind in "US":
+        if flat.dtype.kind == "U":
             flat = _truth(flat) if role in ("terminated", "truncated") else flat
             flat = self._with_points(flat, name)
             try:
                 flat = flat.astype(np.float64)
             except ValueError:
-                bad = [i for i, row in enumerate(flat) if not all(map(is_number, row))]
-                example = next(word for word in flat[bad[0]] if not is_number(word))
+                bad = [i for i, row in enumerate(flat) if not all(map(_is_number, row))]
+                example = next(word for word in flat[bad[0]] if not _is_number(word))
                 self.problem(f"column '{name}' holds no number ({str(example)!r})", bad)
-                self.doubtful.add(role)
+                self._doubtful.add(role)
                 return np.zeros(flat.shape)
         if flat.dtype.kind not in "biuf":
             self.problem(f"column '{name}' holds {flat.dtype}, which are no real numbers")
-            self.doubtful.add(role)
+            self._doubtful.add(role)
             return np.zeros(flat.shape)
         flat = flat.astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            bad = ~np.isfinite(flat.astype(np.float32))
+        bad = unusable(flat)
         if bad.any():
             rows = np.flatnonzero(bad.any(axis=1))
             self.problem(f"column '{name}' is empty, NaN, infinite or beyond 32 bits", rows)
-            self.doubtful.add(role)
+            self._doubtful.add(role)
         return np.where(bad, 0.0, flat)
 
     def _with_points(self, words: np.ndarray, name: str) -> np.ndarray:
@@ -213,7 +203,16 @@ class LogColumns:
             )
 
 
-def is_number(word: Any) -> bool:
+def _numbered_tasks(labels: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Tasks in order and where each row's stands: numbers by size, even as text, else by name."""
+    names, rows = np.unique(labels, return_inverse=True)
+    if names.dtype.kind == "U" and all(map(_is_number, names)):
+        order = np.argsort(names.astype(np.float64), kind="stable")
+        names, rows = names[order], np.argsort(order)[rows]
+    return [str(name) for name in names], rows
+
+
+def _is_number(word: Any) -> bool:
     try:
         float(word)
     except ValueError:

@@ -1,11 +1,12 @@
 """The rows of somebody's logs: their tasks, episodes in order, everything wrong with them."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from ertrl.data.importing import Limit, limit_of_actions
-from ertrl.data.log_columns import LogColumns, is_number
+from ertrl.data.importing import Limit, outside, range_of_actions
+from ertrl.data.log_columns import LogColumns
 from ertrl.data.writer import Episode
 from ertrl.errors import ConfigError, DataError
 from ertrl.runtime import ActionRange
@@ -13,7 +14,6 @@ from ertrl.shape import MOST_DIGITS
 
 OTHER_UNITS = 0.02
 """Share of the range of all actions below which one task's own range is suspicious."""
-STEPS = "step must count up by 1 within an episode; leave it out to use the order of rows"
 
 
 class Piece(NamedTuple):
@@ -27,31 +27,16 @@ class Piece(NamedTuple):
     policy: int
 
 
-class LogRows:
+class LogRows(LogColumns):
     """Checked rows, and what had to be decided about them."""
-
-    def __init__(self, columns: LogColumns):
-        self._read = columns
-        self.values, self.notes = self._read.values, self._read.notes
-        self.rows = len(self.values["task"])
-        labels, self._task = np.unique(self.values["task"], return_inverse=True)
-        order = _natural_order(labels)
-        self._task = np.argsort(order)[self._task]
-        self.tasks = [str(label) for label in labels[order]]
-
-    def refuse_problems(self) -> None:
-        self._read.refuse_problems()
 
     # --- actions ---
 
     def action_range(self, low: Limit, high: Limit) -> ActionRange:
         """The range that [-1, 1] stands for: as given, or that of the data."""
         actions = self.values["action"]
-        size = actions.shape[1]
-        ends = []
-        for given, measured in ((low, actions.min(axis=0)), (high, actions.max(axis=0))):
-            ends.append(measured if given is None else limit_of_actions(given, size))
-        lowest, highest = np.array(ends)
+        span = range_of_actions((low, high), (actions.min(axis=0), actions.max(axis=0)))
+        lowest, highest = span.low, span.high
         if not (np.abs([lowest, highest]) <= MOST_DIGITS).all():
             raise ConfigError(
                 f"actions must lie within +-{MOST_DIGITS:.0e}, got limits of {lowest.tolist()} and "
@@ -59,11 +44,10 @@ class LogRows:
             )
         if low is not None and high is not None and not (lowest < highest).all():
             raise ConfigError(f"action_low {low} is not below action_high {high}")
-        slack = 1e-5 * (highest - lowest)
-        outside = ((actions < lowest - slack) | (actions > highest + slack)).any(axis=1)
-        if outside.any() and "action" not in self._read.doubtful:
+        wrong = outside(actions, span)
+        if wrong.any() and "action" not in self._doubtful:
             told = f"an action lies outside of {lowest.tolist()} to {highest.tolist()}"
-            self._read.problem(told, np.flatnonzero(outside))
+            self.problem(told, np.flatnonzero(wrong))
         if low is None or high is None:
             self.notes.append(
                 f"actions reach from {_short(lowest)} to {_short(highest)}, by the logs; if more "
@@ -94,26 +78,27 @@ class LogRows:
         """All episodes, in pieces that one dataset episode can hold."""
         if longest < 1:
             raise ConfigError(f"longest must be at least 1 step, got {longest}")
-        ended = {
-            r: self.values.get(r, np.zeros(self.rows)) != 0 for r in ("terminated", "truncated")
-        }
-        episode = self._episodes(ended["terminated"] | ended["truncated"])
-        step = self.values.get("step", np.arange(self.rows))
+        nothing = np.zeros(len(self._task))
+        terminated, truncated = (
+            self.values.get(role, nothing) != 0 for role in ("terminated", "truncated")
+        )
+        episode = self._episodes(terminated | truncated)
+        step = self.values.get("step", np.arange(len(nothing)))
         order = np.lexsort((step, episode, self._task))
         starts = np.flatnonzero(
             np.r_[True, (np.diff(self._task[order]) != 0) | (np.diff(episode[order]) != 0)]
         )
-        if "step" in self.values and "step" not in self._read.doubtful:
+        if "step" in self.values and "step" not in self._doubtful:
             self._check_steps(order, starts)
-        policy = np.unique(self.values.get("policy", np.zeros(self.rows)), return_inverse=True)[1]
-        pieces, counts = [], dict.fromkeys(("dropped", "repeated", "apart", "stopped", "cut"), 0)
-        late = []
+        policy = np.unique(self.values.get("policy", nothing), return_inverse=True)[1]
+        pieces, late, counts = [], [], Counter()
         for rows in np.split(order, starts[1:]):
-            late += rows[:-1][ended["terminated"][rows[:-1]]].tolist()
-            for part in self._unbroken(rows, ended["truncated"], counts):
-                pieces += self._cut(part, ended["terminated"], policy, longest, counts)
+            late += rows[:-1][terminated[rows[:-1]]].tolist()
+            for part in self._unbroken(rows, truncated, counts):
+                over = bool(terminated[part[-1]])
+                pieces += self._cut(part, over, policy, longest, counts)
         if late:
-            self._read.problem("an episode goes on after a terminal state", late)
+            self.problem("an episode goes on after a terminal state", late)
         told = {
             "dropped": "last rows have no next observation and are left out",
             "repeated": "terminal rows have no next observation; their own stands for it",
@@ -123,14 +108,14 @@ class LogRows:
         }
         self.notes += [f"{counts[kind]} {words}" for kind, words in told.items() if counts[kind]]
         for task in set(range(len(self.tasks))) - {piece.task for piece in pieces}:
-            self._read.problem(f"task {self.tasks[task]} has no complete transition")
+            self.problem(f"task {self.tasks[task]} has no complete transition")
         return pieces
 
     def _episodes(self, ends: np.ndarray) -> np.ndarray:
         """A number per row that tells the episodes of a task apart."""
         if "episode" not in self.values:
             order = np.argsort(self._task, kind="stable")
-            number = np.empty(self.rows, int)
+            number = np.empty(len(order), int)
             number[order] = np.cumsum(np.r_[False, ends[order][:-1]])
             return number
         episode = np.unique(self.values["episode"], return_inverse=True)[1]
@@ -141,7 +126,7 @@ class LogRows:
             _, first = np.unique(keys, axis=0, return_index=True)
             again = np.setdiff1d(np.arange(len(begun)), first)
             if again.size:
-                self._read.problem(
+                self.problem(
                     "an episode begins again after another one; without a column step its rows "
                     "must stand together",
                     begun[again],
@@ -156,13 +141,16 @@ class LogRows:
         change = np.diff(step)
         for wrong, told in (
             (change == 0, "the same task, episode and step as another row"),
-            ((change != 0) & (change != 1), STEPS),
+            (
+                (change != 0) & (change != 1),
+                "step must count up by 1 within an episode; leave it out to use the order of rows",
+            ),
         ):
             if (wrong & inside).any():
-                self._read.problem(told, np.sort(order[1:][wrong & inside]))
+                self.problem(told, np.sort(order[1:][wrong & inside]))
 
     def _unbroken(
-        self, rows: np.ndarray, truncated: np.ndarray, counts: dict[str, int]
+        self, rows: np.ndarray, truncated: np.ndarray, counts: Counter
     ) -> list[np.ndarray]:
         """Split where a log ended, or the next observation is not the one of the next row."""
         split = truncated[rows[:-1]]
@@ -176,14 +164,8 @@ class LogRows:
         return np.split(rows, np.flatnonzero(split) + 1)
 
     def _cut(
-        self,
-        rows: np.ndarray,
-        terminated: np.ndarray,
-        policy: np.ndarray,
-        longest: int,
-        counts: dict[str, int],
+        self, rows: np.ndarray, over: bool, policy: np.ndarray, longest: int, counts: Counter
     ) -> list[Piece]:
-        over = bool(terminated[rows[-1]])
         length = len(rows)
         if "next_observation" not in self.values:
             counts["repeated" if over else "dropped"] += 1
@@ -210,7 +192,7 @@ class LogRows:
         for name, values in found.items():
             if len(values) > 1:
                 raise DataError(
-                    f"{self._read.origin}: {name} of task {self.tasks[task]} has {len(values)} "
+                    f"{self.origin}: {name} of task {self.tasks[task]} has {len(values)} "
                     "values; a parameter is the same in all rows of a task"
                 )
         return tuple(float(values[0]) for values in found.values())
@@ -234,10 +216,3 @@ class LogRows:
 
 def _short(values: np.ndarray) -> str:
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
-
-
-def _natural_order(labels: np.ndarray) -> np.ndarray:
-    """Numbers by size, even as text; other names by their letters."""
-    if labels.dtype.kind in "US" and all(map(is_number, labels)):
-        return np.argsort(labels.astype(np.float64), kind="stable")
-    return np.arange(len(labels))

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.importing import ImportedTask, Limit, names_of, write_imported
-from ertrl.data.log_columns import LogColumns
+from ertrl.data.importing import ImportedTask, Limit, write_imported
 from ertrl.data.log_rows import LogRows
 from ertrl.data.minari import import_minari
 from ertrl.data.releases import find_release, import_release
-from ertrl.data.tables import as_table, is_table, read_table
+from ertrl.data.tables import as_table, read_table
 from ertrl.data.writer import Description, TaskRecord, place_of
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError
@@ -55,29 +54,29 @@ def import_logs(
     of the data unless `action_low` and `action_high` give it; episodes are cut into pieces of at
     most `longest` steps.
     """
-    out, parameters, ood = place_of(out), names_of(parameters), names_of(ood)
-    held_out = names_of(held_out) if isinstance(held_out, str) else held_out
-    if is_table(source):
-        origin, kind, table = "the arrays", "arrays", as_table(source)
-    else:
+    out = place_of(out)
+    parameters = [parameters] if isinstance(parameters, str) else list(parameters)
+    held_out = [held_out] if isinstance(held_out, str) else held_out
+    ood = [ood] if isinstance(ood, str) else list(ood)
+    origin, kind, table = "the arrays", "arrays", as_table(source)
+    if table is None:
         names = _paths(source)
+        options: dict[str, Any] = {"held_out": held_out, "ood": ood, "name": name}
+        options |= {"bounds": (action_low, action_high), "progress": progress}
         if minari := [n.removeprefix(MINARI) for n in names if n.startswith(MINARI)]:
             if len(minari) < len(names) or columns or parameters:
                 raise ConfigError("minari:ID stands alone: such datasets know their own columns")
-            options = {"held_out": held_out, "ood": ood, "label": name, "progress": progress}
-            return import_minari(minari, out, bounds=(action_low, action_high), **options)
+            return import_minari(minari, out, **options)
         if len(names) != 1:
             raise ConfigError(f"name one file or folder, got {len(names)}; a folder may hold many")
         if release := find_release(Path(names[0])):
             if columns or parameters:
                 raise ConfigError(f"{names[0]} is a {release[0]} release, which knows its columns")
-            options = {"held_out": held_out, "ood": ood, "name": name, "progress": progress}
-            bounds = action_low, action_high
-            return import_release(*release, out, bounds=bounds, longest=longest, **options)
+            return import_release(*release, out, longest=longest, **options)
         origin = names[0]
         table = read_table(Path(origin))
         kind = "folder" if table.files else Path(origin).suffix[1:].lower()
-    logs = LogRows(LogColumns(origin, table, columns or {}, parameters))
+    logs = LogRows(origin, table, columns or {}, parameters)
     bounds = logs.action_range(action_low, action_high)
     pieces = logs.pieces(longest)
     logs.refuse_problems()
@@ -85,9 +84,9 @@ def import_logs(
     horizon = max(piece.length for piece in pieces)
     sizes = logs.values["observation"].shape[1], logs.values["action"].shape[1]
     about = Description.of_logs(name or out.name, parameters, horizon, sizes, bounds)
-    of_task = [[p for p in pieces if p.task == task] for task in range(len(logs.tasks))]
     tasks = {}
-    for task, (label, found) in enumerate(zip(logs.tasks, of_task, strict=True)):
+    for task, label in enumerate(logs.tasks):
+        found = [piece for piece in pieces if piece.task == task]
         record = TaskRecord(groups[label], logs.parameters(task), {})
         episodes = (logs.episode(piece, bounds) for piece in found)
         tasks[task] = ImportedTask(label, record, len(found), episodes)

@@ -18,7 +18,14 @@ from gymnasium.spaces import Box
 
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
-from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
+from ertrl.data.importing import (
+    ImportedTask,
+    Limit,
+    outside,
+    range_of_actions,
+    unusable,
+    write_imported,
+)
 from ertrl.data.writer import Description, Episode, TaskRecord
 from ertrl.envs import env_id
 from ertrl.envs.tasks import split_tasks
@@ -30,16 +37,17 @@ from ertrl.shape import Shape, Text, fit
 
 OURS = "ertrl"
 """Key of our own part of a Minari dataset's metadata."""
-SHARED = ("family", "family_options", "parameter_names", "horizon", "simulator")
-"""What tasks have in common, in the manifest's words."""
-UNITS = ("action_low", "action_high")
-"""The same, where the manifest has them."""
+SHARED = (
+    *("family", "family_options", "parameter_names", "horizon", "simulator"),
+    *("collector", "provenance", "action_low", "action_high"),
+)
+"""What tasks have in common, in the manifest's words; it may lack the last two."""
 
 
-def minari_library() -> Any:
-    """The library, with the file format that it writes by default."""
+def _library(part: str = "minari") -> Any:
+    """The library, or a part of it, with the file format that it writes by default."""
     require("h5py", "minari")
-    return require("minari", "minari")
+    return require(part, "minari")
 
 
 # --- export ---
@@ -47,9 +55,8 @@ def minari_library() -> Any:
 
 def export_minari(dataset: Dataset, name: str, progress: ProgressStyle = "auto") -> list[str]:
     """Write every task as the Minari dataset NAME/task-NN-v0; returns their ids."""
-    minari = minari_library()
-    parse_dataset_id = require("minari.dataset.minari_dataset", "minari").parse_dataset_id
-    get_dataset_path = require("minari.storage", "minari").get_dataset_path
+    parse_dataset_id = _library("minari.dataset.minari_dataset").parse_dataset_id
+    get_dataset_path = _library("minari.storage").get_dataset_path
     ids = {task: f"{name}/task-{task:02d}-v0" for task in dataset.tasks}
     for identity in ids.values():
         try:
@@ -67,64 +74,54 @@ def export_minari(dataset: Dataset, name: str, progress: ProgressStyle = "auto")
     with Meter(f"export {name}", len(ids), style=progress) as meter:
         for done, (task, identity) in enumerate(ids.items(), start=1):
             try:
-                _export_task(minari, dataset, dataset.task(task), identity)
+                _export_task(dataset, dataset.task(task), identity)
             except BaseException:
                 # A dataset that is not whole must not be found under its name.
                 if get_dataset_path(identity).exists():
-                    minari.delete_dataset(identity)
+                    _library().delete_dataset(identity)
                 raise
             meter.update(done, identity)
     return list(ids.values())
 
 
-def _export_task(minari: Any, dataset: Dataset, data: TaskData, identity: str) -> None:
+def _export_task(dataset: Dataset, data: TaskData, identity: str) -> None:
     with warnings.catch_warnings():
         # Minari recommends authors and links, which only the owner of the data knows.
         warnings.simplefilter("ignore", UserWarning)
-        made = minari.create_dataset_from_buffers(
+        env = None
+        if dataset.has_simulator:  # what `recover_environment` needs to make the task again
+            env = copy.deepcopy(gymnasium.spec(env_id(dataset.family)))
+            env.kwargs |= {"task": data.task, **dataset.family_options}
+        made = _library().create_dataset_from_buffers(
             identity,
             buffer=[],
-            env=_env_spec(dataset, data.task),
+            env=env,
             observation_space=Box(-np.inf, np.inf, (dataset.dims.observation,), np.float32),
             action_space=Box(-1.0, 1.0, (dataset.dims.action,), np.float32),
             algorithm_name=dataset.manifest["collector"].get("name", "unknown"),
             description=f"Task {data.task} ({data.group}) of {dataset.family}, exported by ertrl.",
         )
     # First the metadata: it says how many episodes follow, so a half-written dataset is noticed.
-    made.storage.update_metadata({OURS: _about(dataset, data), **_scores(data)})
+    words = {"expert": "ref_max_score", "random": "ref_min_score"}
+    scores = {words[kind]: value for kind, value in data.reference.items() if kind in words}
+    made.storage.update_metadata({OURS: _about(dataset, data), **scores})
     made.storage.update_episodes(_buffers(data))
     made.storage.update_episode_metadata(
         [{"checkpoint": int(checkpoint)} for checkpoint in data.checkpoints]
     )
 
 
-def _env_spec(dataset: Dataset, task: int) -> Any:
-    """What `recover_environment` needs to make the task again."""
-    if not dataset.has_simulator:
-        return None
-    spec = copy.deepcopy(gymnasium.spec(env_id(dataset.family)))
-    spec.kwargs |= {"task": task, **dataset.family_options}
-    return spec
-
-
 def _about(dataset: Dataset, data: TaskData) -> dict[str, Any]:
     entry = next(e for e in dataset.manifest["tasks"] if e["task"] == data.task)
-    told = [*SHARED, "collector", "provenance", *(u for u in UNITS if u in dataset.manifest)]
-    shared = {name: dataset.manifest[name] for name in told}
+    shared = {name: dataset.manifest[name] for name in SHARED if name in dataset.manifest}
     return {
         "dataset": shared | {"content": dataset.fingerprint},
         "task": {k: entry[k] for k in ("task", "group", "parameters", "reference", "episodes")},
     }
 
 
-def _scores(data: TaskData) -> dict[str, Any]:
-    """The ends of the normalised scale in Minari's own words."""
-    words = {"expert": "ref_max_score", "random": "ref_min_score"}
-    return {words[kind]: value for kind, value in data.reference.items() if kind in words}
-
-
 def _buffers(data: TaskData) -> Iterator[Any]:
-    buffer = require("minari.data_collector", "minari").EpisodeBuffer
+    buffer = _library("minari.data_collector").EpisodeBuffer
     for episode, length in enumerate(data.lengths.tolist()):
         ends = np.zeros((2, length), bool)
         ends[:, -1] = data.terminated[episode], data.truncated[episode]
@@ -171,7 +168,7 @@ def import_minari(
     *,
     held_out: float | Sequence[str] | None = None,
     ood: Sequence[str] = (),
-    label: str = "",
+    name: str = "",
     bounds: tuple[Limit, Limit] = (None, None),
     progress: ProgressStyle = "auto",
 ) -> Dataset:
@@ -181,30 +178,32 @@ def import_minari(
     tasks or their ids, `ood` are ids of tasks out of distribution. Actions are scaled from the
     bounds of their space to [-1, 1], or from `bounds`, lowest and highest, where the space has
     none. What `export_minari` wrote comes back as it was; everything else has no simulator and
-    goes by the name `label`.
+    goes by the name `name`.
     """
     sources = [_open(identity) for identity in _expand(names)]
     span = _common_bounds(sources, bounds)
-    shared, tasks = _restore(sources) or _adopt(sources, label or out.name, span)
+    sizes = (sources[0].minari.observation_space.shape[0], len(span.low))
+    origin = {}
+    if exported := _exported(sources):
+        shared, tasks = exported
+        collector, origin = shared["collector"], {"provenance": shared["provenance"]}
+        own = {k: v for k, v in shared.items() if k not in ("collector", "provenance", "content")}
+        about = Description(observation_dim=sizes[0], action_dim=sizes[1], **own)
+    else:  # logs from elsewhere: nothing is known of their parameters
+        collector, horizon = "minari", max(max(source.lengths) for source in sources)
+        about = Description.of_logs(name or out.name, (), horizon, sizes, span)
+        tasks = {i: (source, TaskRecord("train", (), {})) for i, source in enumerate(sources)}
+    identities = [source.identity for source, _ in tasks.values()]
+    imported = {"format": "minari", "datasets": identities, **origin}
     chosen = {}
     if held_out is not None or ood:
-        identities = [source.identity for source, _ in tasks.values()]
         chosen = split_tasks(identities, 0.0 if held_out is None else held_out, ood)
-    first = sources[0].minari
-    about = Description(
-        observation_dim=first.observation_space.shape[0],
-        action_dim=first.action_space.shape[0],
-        **{name: shared[name] for name in (*SHARED, *UNITS) if name in shared},
-    )
     found = {}
     for task, (source, record) in tasks.items():
         record = record._replace(group=chosen.get(source.identity, record.group))
         episodes = _episodes(source, about.horizon, span)
         found[task] = ImportedTask(source.identity, record, len(source.lengths), episodes)
-    imported = {"format": "minari", "datasets": [task.label for task in found.values()]}
-    if "provenance" in shared:
-        imported["provenance"] = shared["provenance"]
-    return write_imported(out, about, found, shared["collector"], imported, progress)
+    return write_imported(out, about, found, collector, imported, progress)
 
 
 def _expand(names: Sequence[str]) -> list[str]:
@@ -213,7 +212,7 @@ def _expand(names: Sequence[str]) -> list[str]:
         raise ConfigError("say which Minari datasets to import")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        local = list(minari_library().list_local_datasets())
+        local = list(_library().list_local_datasets())
     found: list[str] = []
     for name in names:
         inside = [identity for identity in local if identity.startswith(name.rstrip("/") + "/")]
@@ -230,7 +229,7 @@ def _expand(names: Sequence[str]) -> list[str]:
 
 def _open(identity: str) -> Source:
     try:
-        dataset = minari_library().load_dataset(identity)
+        dataset = _library().load_dataset(identity)
         about = list(dataset.storage.get_episode_metadata(range(dataset.storage.total_episodes)))
         metadata = dataset.storage.metadata
     except (ValueError, OSError, KeyError, AssertionError) as error:
@@ -247,19 +246,18 @@ def _open(identity: str) -> Source:
         raise DataError(f"{identity} has no episode; leave it out")
     if (ours := metadata.get(OURS)) is not None:
         fit(ours, Ours, f"Minari dataset {identity}, metadata '{OURS}',")
-    source = Source(
+    if ours and ours["task"]["episodes"] != len(about):
+        raise DataError(
+            f"{identity} has {len(about)} of {ours['task']['episodes']} episodes: its export was "
+            f"interrupted. Remove it with `minari delete {identity}` and export again."
+        )
+    return Source(
         identity,
         dataset,
         [int(episode["total_steps"]) for episode in about],
         [int(episode.get("checkpoint", 0)) for episode in about],
         ours,
     )
-    if source.ours and source.ours["task"]["episodes"] != len(about):
-        raise DataError(
-            f"{identity} has {len(about)} of {source.ours['task']['episodes']} episodes: its "
-            f"export was interrupted. Remove it with `minari delete {identity}` and export again."
-        )
-    return source
 
 
 def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionRange:
@@ -277,23 +275,21 @@ def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionR
             )
     bounds = np.stack([done.low, done.high]).astype(np.float64)
     if not np.isfinite(bounds).all():
-        lowest, highest = given
-        if lowest is None or highest is None:
+        if any(limit is None for limit in given):
             raise DataError(
                 f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
                 "[-1, 1]; give the lowest and the highest with --action-low and --action-high"
             )
-        own = np.stack([limit_of_actions(limit, *done.shape) for limit in (lowest, highest)])
-        bounds = np.where(np.isfinite(bounds), bounds, own)
+        own = range_of_actions(given, bounds)
+        bounds = np.where(np.isfinite(bounds), bounds, (own.low, own.high))
     if not (bounds[0] < bounds[1]).all():
         raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")
     return ActionRange(*bounds)
 
 
-Tasks = dict[int, tuple[Source, TaskRecord]]
-
-
-def _restore(sources: list[Source]) -> tuple[dict[str, Any], Tasks] | None:
+def _exported(
+    sources: list[Source],
+) -> tuple[dict[str, Any], dict[int, tuple[Source, TaskRecord]]] | None:
     """What `export_minari` wrote, if all are tasks of one dataset: what they share, and each."""
     written = [source.ours for source in sources if source.ours]
     if len(written) < len(sources) or len({w["dataset"]["content"] for w in written}) > 1:
@@ -307,23 +303,6 @@ def _restore(sources: list[Source]) -> tuple[dict[str, Any], Tasks] | None:
         record = TaskRecord(task["group"], tuple(task["parameters"]), task["reference"])
         tasks[task["task"]] = source, record
     return written[0]["dataset"], dict(sorted(tasks.items()))
-
-
-def _adopt(sources: list[Source], label: str, bounds: ActionRange) -> tuple[dict[str, Any], Tasks]:
-    """Logs from elsewhere: tasks numbered as they were named, nothing known of their parameters."""
-    shared = {
-        "family": label,
-        "family_options": {},
-        "parameter_names": (),
-        "horizon": max(max(source.lengths) for source in sources),
-        "simulator": False,
-        "collector": "minari",
-        "action_low": bounds.low.tolist(),
-        "action_high": bounds.high.tolist(),
-    }
-    return shared, {
-        task: (source, TaskRecord("train", (), {})) for task, source in enumerate(sources)
-    }
 
 
 def _episodes(source: Source, horizon: int, bounds: ActionRange) -> Iterator[Episode]:
@@ -340,30 +319,21 @@ def _episodes(source: Source, horizon: int, bounds: ActionRange) -> Iterator[Epi
         if np.asarray(episode["terminations"])[:-1].any():
             raise DataError(f"{where} goes on after a terminal state; cut it there")
         for kind, values in given.items():
-            with np.errstate(over="ignore"):
-                finite = np.isfinite(values.astype(np.float32, copy=False))
-            if not finite.all():
-                step = int(np.argwhere(~finite)[0][0])
+            if (bad := unusable(values)).any():
+                step = int(np.argwhere(bad)[0][0])
                 raise DataError(
                     f"{where}: {kind} are NaN, infinite or beyond 32 bits at step {step}"
                 )
+        if outside(given["actions"], bounds).any():
+            raise DataError(
+                f"{where}: an action lies outside of the action space, {bounds.low.tolist()} to "
+                f"{bounds.high.tolist()}; the data and its description do not fit together"
+            )
         yield Episode(
             observations=given["observations"],
-            actions=_scaled(given["actions"], bounds, where),
+            actions=bounds.cut(given["actions"]),
             rewards=given["rewards"].reshape(length),
             terminated=episode["terminations"][-1],
             truncated=episode["truncations"][-1],
             checkpoint=source.checkpoints[number],
         )
-
-
-def _scaled(actions: np.ndarray, bounds: ActionRange, where: str) -> np.ndarray:
-    """Actions in [-1, 1]; those whose bounds these are stay the same bit for bit."""
-    low, high = bounds.low, bounds.high
-    slack = 1e-5 * (high - low)  # rounding of whoever recorded them
-    if ((actions < low - slack) | (actions > high + slack)).any():
-        raise DataError(
-            f"{where}: an action lies outside of the action space, {low.tolist()} to "
-            f"{high.tolist()}; the data and its description do not fit together"
-        )
-    return bounds.cut(actions)

@@ -8,16 +8,17 @@ Tasks are read one after the other, so memory has to hold one of them. Nothing i
 
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from pickletools import genops  # names the words of a pickle, and runs none of them
+from statistics import mode
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.importing import ImportedTask, Limit, limit_of_actions, write_imported
+from ertrl.data.importing import ImportedTask, Limit, range_of_actions, write_imported
 from ertrl.data.writer import Description, Episode, TaskRecord
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError
@@ -62,17 +63,14 @@ def find_release(folder: Path) -> tuple[str, list[ReleasedTask]] | None:
             for inner in place.iterdir() if place.is_dir() else ():
                 words = re.fullmatch(layout.folder, inner.name)
                 if words and (inner / layout.file).is_file():
-                    found.append(ReleasedTask(words["number"], _goal(inner, words), inner))
+                    try:
+                        goal = tuple(float(word) for word in words["goal"].split("_") if word)
+                    except ValueError:
+                        raise DataError(f"{inner}: the goal in its name is no number") from None
+                    found.append(ReleasedTask(words["number"], goal, inner))
             if found:
                 return name, sorted(found, key=lambda task: int(task.name))
     return None
-
-
-def _goal(folder: Path, words: re.Match) -> tuple[float, ...]:
-    try:
-        return tuple(float(word) for word in (words["goal"] or "").split("_") if word)
-    except ValueError:
-        raise DataError(f"{folder}: the goal in its name is no number") from None
 
 
 def import_release(
@@ -88,20 +86,20 @@ def import_release(
     progress: ProgressStyle,
 ) -> Dataset:
     """Make a dataset of them; what the arguments mean, `import_logs` says."""
-    read, names = LAYOUTS[layout].read, Counter(task.name for task in tasks)
+    read, folder, names = LAYOUTS[layout].read, tasks[0].folder.parent, [t.name for t in tasks]
     if longest < 1:
         raise ConfigError(f"pieces of episodes have at least one step, got longest={longest}")
-    if twice := [name for name, count in names.items() if count > 1]:
-        raise DataError(f"{tasks[0].folder.parent}: several folders are task {twice[0]}")
-    groups = split_tasks([t.name for t in tasks], held_out, ood)
+    if len(set(names)) < len(names):
+        raise DataError(f"{folder}: several folders are task {mode(names)}")
+    groups = split_tasks(names, held_out, ood)
     if len({len(task.parameters) for task in tasks}) > 1:
-        raise DataError(f"{tasks[0].folder.parent}: goals in the names of folders differ in size")
+        raise DataError(f"{folder}: goals in the names of folders differ in size")
     sizes, pieces, lows, highs, timed = set(), [], [], [], []
     for task in tasks:  # a first look, so that files get their size
         rows = read(task.folder)
         sizes.add((rows.observation.shape[1], rows.action.shape[1]))
-        ends, limit = _episode_ends(rows, task.folder)
-        pieces.append(_cut(ends, longest))
+        cut, limit = _pieces(rows, task.folder, longest)
+        pieces.append(cut)
         timed.append(limit)
         lows.append(rows.action.min(axis=0))
         highs.append(rows.action.max(axis=0))
@@ -121,15 +119,18 @@ def import_release(
         found[i] = ImportedTask(task.folder.name, record, len(pieces[i]), episodes)
     imported = {
         "format": layout,
-        "datasets": [tasks[0].folder.parent.name],
-        "tasks": [task.name for task in tasks],
+        "datasets": [folder.name],
+        "tasks": names,
         "notes": notes,
     }
     return write_imported(out, about, found, layout, imported, progress)
 
 
-def _episode_ends(rows: Rows, where: Path) -> tuple[np.ndarray, bool]:
-    """Behind which rows an episode is over; whether its ends are the clock's."""
+def _pieces(rows: Rows, where: Path, longest: int) -> tuple[list[tuple[int, int]], bool]:
+    """Episodes in pieces of at most so many steps; whether their ends are the clock's.
+
+    Of a piece, its first row and the row behind its last.
+    """
     linked = (rows.next_observation[:-1] == rows.observation[1:]).all(axis=1)
     if not linked.any():
         raise DataError(
@@ -137,29 +138,19 @@ def _episode_ends(rows: Rows, where: Path) -> tuple[np.ndarray, bool]:
             "they were made"
         )
     ends = 1 + np.flatnonzero(np.r_[~linked | rows.terminated[:-1], True])
-    lengths = np.diff(ends, prepend=0)
-    limit = len(ends) > 1 and len(set(lengths)) == 1 and rows.terminated[ends - 1].all()
-    return ends, bool(limit)
-
-
-def _cut(ends: np.ndarray, longest: int) -> list[tuple[int, int]]:
-    """First row and row behind the last, of pieces of at most so many steps."""
-    firsts = np.r_[0, ends[:-1]]
-    return [
+    same = len(ends) > 1 and len(set(np.diff(ends, prepend=0))) == 1
+    pieces = [
         (begin, min(begin + longest, last))
-        for first, last in zip(firsts.tolist(), ends.tolist(), strict=True)
+        for first, last in pairwise([0, *ends.tolist()])
         for begin in range(first, last, longest)
     ]
+    return pieces, same and bool(rows.terminated[ends - 1].all())
 
 
 def _range(given: tuple[Limit, Limit], low: np.ndarray, high: np.ndarray) -> ActionRange:
     """As given; else [-1, 1], which all releases so far use, or the data's where it is wider."""
-    ends = []
-    for own, seen, usual in ((given[0], low, -1.0), (given[1], high, 1.0)):
-        inside = np.abs(seen) <= 1
-        found = np.where(inside, usual, seen) if own is None else limit_of_actions(own, len(low))
-        ends.append(found.astype(np.float64))
-    span = ActionRange(*ends)
+    usual = [np.where(np.abs(seen) <= 1, end, seen) for seen, end in ((low, -1.0), (high, 1.0))]
+    span = range_of_actions(given, usual)
     if not (span.low < span.high).all():
         raise DataError(
             f"actions have no range: from {span.low.tolist()} to {span.high.tolist()}; give "
@@ -236,12 +227,14 @@ def _tensor(file: Path) -> np.ndarray:
     """The one float32 tensor of a file that torch.save wrote: its numbers lie there as they are."""
     try:
         with zipfile.ZipFile(file) as archive:
-            words, content = (
-                _as_it_lies(
-                    archive, next(e for e in archive.infolist() if e.filename.endswith(end))
-                )
+            entries = [
+                next(entry for entry in archive.infolist() if entry.filename.endswith(end))
                 for end in ("/data.pkl", "/data/0")
-            )
+            ]
+            for entry in entries:  # one is as large in memory as in the file, or it is not torch's
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise ValueError(f"{entry.filename} is compressed")
+            words, content = map(archive.read, entries)
             said = [(code.name, value) for code, value, _ in genops(words)]
     except Exception as error:  # a file may hold anything, and fail in as many ways
         raise DataError(f"{file} is not a tensor that torch.save wrote: {error}") from None
@@ -255,13 +248,6 @@ def _tensor(file: Path) -> np.ndarray:
         raise DataError(f"{file}: expected one float32 tensor [rows, numbers], found {kinds}")
     # A part of a larger buffer is saved with all of it.
     return np.frombuffer(content, "<f4", count * width).reshape(count, width)
-
-
-def _as_it_lies(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """An entry that is as large in the file as in memory: torch.save compresses nothing."""
-    if entry.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{entry.filename} is compressed")
-    return archive.read(entry)
 
 
 def _checked(rows: Rows, where: Path) -> Rows:

@@ -33,10 +33,6 @@ class FamilyRecord(Shape):
     tasks: list[RecordedTask]
 
 
-SAME = {"rel_tol": 1e-6, "abs_tol": 1e-9}
-"""Another machine may compute the last digits of a table differently."""
-
-
 def family_record(family: Family) -> dict[str, Any]:
     """What a family says of itself, in the words of a manifest and a little more."""
     groups = {task: group for group, tasks in family.split.items() for task in tasks}
@@ -66,27 +62,22 @@ def family_changes(recorded: Mapping[str, Any], family: Family) -> list[str]:
         for name in now
         if name != "tasks" and before.get(name, now[name]) != now[name]
     ]
-    return found or _changed_tasks(before["tasks"], now["tasks"], family.parameter_names)
+    if found:
+        return found
+    told = [change for task in before["tasks"] if (change := _changed_task(task, now))]
+    others = f" ({len(told)} of {len(before['tasks'])} tasks have changed)" if told[1:] else ""
+    return [told[0] + others] if told else []
 
 
-def _changed_tasks(
-    before: list[dict[str, Any]], now: list[dict[str, Any]], names: tuple[str, ...]
-) -> list[str]:
-    """The first task that has changed, and how many did."""
-    told = [change for task in before if (change := _changed_task(task, now, names))]
-    if not told:
-        return []
-    others = f" ({len(told)} of {len(before)} tasks have changed)" if len(told) > 1 else ""
-    return [told[0] + others]
-
-
-def _changed_task(task: dict[str, Any], now: list[dict[str, Any]], names: tuple[str, ...]) -> str:
-    number = task["task"]
-    if number >= len(now):
-        return f"there was a task {number}, and the tasks are 0 to {len(now) - 1}"
-    if task["group"] != (group := now[number]["group"]):
-        return f"task {number} was of the group {task['group']} and is of {group or 'none'}"
-    for name, old, new in zip(names, task["parameters"], now[number]["parameters"], strict=False):
-        if not math.isclose(old, new, **SAME):
+def _changed_task(task: dict[str, Any], now: dict[str, Any]) -> str:
+    number, last = task["task"], len(now["tasks"]) - 1
+    if number > last:
+        return f"there was a task {number}, and the tasks are 0 to {last}"
+    same, names = now["tasks"][number], now["parameter_names"]
+    if task["group"] != same["group"]:
+        return f"task {number} was of the group {task['group']} and is of {same['group'] or 'none'}"
+    for name, old, new in zip(names, task["parameters"], same["parameters"], strict=False):
+        # Another machine may compute the last digits of a table differently.
+        if not math.isclose(old, new, rel_tol=1e-6, abs_tol=1e-9):
             return f"{name} of task {number} was {old:.6g} and is {new:.6g}"
     return ""

@@ -122,24 +122,17 @@ class Sampler:
 
     def _arrange(self, task: np.ndarray, drawn: Transitions) -> TaskBatch:
         """Cut the drawn rows [K, T, width] into RL batches and contexts."""
-        c, k = self._config, len(task)
+        c = self._config
         rl_rows = self._rl_batches * c.batch_size
 
-        def rl(x: np.ndarray) -> np.ndarray:
-            batches = x[:, :, :rl_rows].reshape(
-                k, c.meta_batch, self._rl_batches, c.batch_size, *x.shape[3:]
-            )
-            return batches.swapaxes(1, 2)
+        def cut(x: np.ndarray, *sizes: int) -> np.ndarray:
+            return x.reshape(*task.shape, *sizes, *x.shape[3:])
 
-        def context(x: np.ndarray) -> np.ndarray:
-            return x[:, :, rl_rows:].reshape(
-                k, c.meta_batch, c.contexts_per_task, c.context_size, *x.shape[3:]
-            )
-
-        all_rl = Transitions(*map(rl, drawn))
+        rl = [cut(x[:, :, :rl_rows], self._rl_batches, c.batch_size) for x in drawn]
+        contexts = [cut(x[:, :, rl_rows:], c.contexts_per_task, c.context_size) for x in drawn]
         return TaskBatch(
             task=task,
-            context=Context.of(map(context, drawn)),
-            rl=Transitions(*(x[:, 0] for x in all_rl)),
-            more_rl=Transitions(*(x[:, 1:] for x in all_rl)),
+            context=Context.of(contexts),
+            rl=Transitions(*(x[:, :, 0] for x in rl)),
+            more_rl=Transitions(*(x[:, :, 1:].swapaxes(1, 2) for x in rl)),
         )

@@ -65,6 +65,9 @@ def read_table(path: Path) -> Table:
         return READERS[kind](path)
     except ErtrlError:
         raise
+    except UnicodeDecodeError as error:
+        told = f"it has the byte {error.object[error.start]:#x}, not UTF-8; save it as UTF-8"
+        raise DataError(f"{path} cannot be read as {kind[1:]}: {told}") from None
     except Exception as error:  # a file may hold anything, and fail in as many ways
         raise DataError(f"{path} cannot be read as {kind[1:]}: {error}") from None
 
@@ -116,29 +119,21 @@ def _read_folder(folder: Path) -> Table:
 
 def _read_csv(path: Path) -> Table:
     with open(path, newline="", encoding="utf-8-sig") as file:
-        try:
-            return _csv_rows(file)
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            raise ValueError(f"it has the byte {byte:#x}, not UTF-8; save it as UTF-8") from None
-
-
-def _csv_rows(file: Any) -> Table:
-    first = next((line for line in file if line.strip()), "")
-    separator = max(SEPARATORS, key=first.count)
-    file.seek(0)
-    rows = csv.reader(file, delimiter=separator)
-    head = [name.strip() for name in next((row for row in rows if not _blank(row)), [])]
-    if not head or len(set(head)) != len(head):
-        raise ValueError("its first line must name every column, each once")
-    table, numbers, wrong = [], [], []
-    for number, row in enumerate(rows, start=1):
-        if _blank(row):
-            continue
-        if len(row) != len(head):
-            wrong.append(f"line {rows.line_num} has {len(row)}")
-        table.append(row)
-        numbers.append(number)
+        first = next((line for line in file if line.strip()), "")
+        separator = max(SEPARATORS, key=first.count)
+        file.seek(0)
+        rows = csv.reader(file, delimiter=separator)
+        head = [name.strip() for name in next((row for row in rows if not _blank(row)), [])]
+        if not head or len(set(head)) != len(head):
+            raise ValueError("its first line must name every column, each once")
+        table, numbers, wrong = [], [], []
+        for number, row in enumerate(rows, start=1):
+            if _blank(row):
+                continue
+            if len(row) != len(head):
+                wrong.append(f"line {rows.line_num} has {len(row)}")
+            table.append(row)
+            numbers.append(number)
     if wrong:
         more = f" and {len(wrong) - SHOWN} lines more" if len(wrong) > SHOWN else ""
         told = f"{', '.join(wrong[:SHOWN])} values{more}"
@@ -170,23 +165,21 @@ READERS = {".csv": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
 # --- from memory ---
 
 
-def is_table(given: Any) -> bool:
-    """Whether it holds columns itself, and does not name a file."""
-    framed = hasattr(given, "columns") and hasattr(given, "__getitem__")
-    return isinstance(given, (Mapping, np.ndarray)) or hasattr(given, "column_names") or framed
-
-
-def as_table(given: Any) -> Table:
-    """Arrays by name, a structured array, an Arrow table or a data frame."""
+def as_table(given: Any) -> Table | None:
+    """Arrays by name, a structured array, an Arrow table or a data frame; None: none of them."""
     if hasattr(given, "column_names"):
         return Table(_arrow_columns(given), in_memory=True)
-    names = given.columns if hasattr(given, "columns") else given
     if isinstance(given, np.ndarray):
-        names = given.dtype.names
-        if names is None:
+        if (names := given.dtype.names) is None:
             raise ConfigError(
                 "an array of logs needs named fields; give a mapping of arrays instead"
             )
+    elif hasattr(given, "columns") and hasattr(given, "__getitem__"):
+        names = given.columns
+    elif isinstance(given, Mapping):
+        names = given
+    else:
+        return None
     return Table({str(name): given[name] for name in names}, in_memory=True)
 
 
@@ -211,9 +204,9 @@ def plain(given: Any, name: str, table: Table) -> np.ndarray:
         try:
             values = np.asarray(given)
         except ValueError:  # rows of several lengths
-            values = _objects(given)
-        if values.dtype.kind in "US" and values.ndim == 1:
-            values = _objects(given)  # NumPy would write NaN as a word
+            values = np.fromiter(given, object, len(given))
+        if values.dtype.kind in "US" and values.ndim == 1:  # NumPy would write NaN as a word
+            values = np.fromiter(given, object, len(given))
     values = np.atleast_1d(np.asarray(values))
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8", "replace")
@@ -242,13 +235,6 @@ def _stacked(values: np.ndarray, missing: np.ndarray, name: str, table: Table) -
             "as many numbers"
         )
     return np.stack([vector.ravel() for vector in vectors])
-
-
-def _objects(given: Sequence[Any]) -> np.ndarray:
-    values = np.empty(len(given), object)
-    for row, value in enumerate(given):
-        values[row] = value
-    return values
 
 
 def _is_vector(value: Any) -> bool:

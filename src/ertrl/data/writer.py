@@ -109,7 +109,7 @@ class DatasetWriter:
                 f"{path}: its savepoint tells of {len(filled)} tasks, this collection has "
                 f"{len(episodes)}. To start anew, remove .{path.name}.collecting beside it."
             )
-        self._path, self._about = make_room(path), about
+        self._path, self._about = place_of(path), about
         self._work = path.with_name(f".{path.name}.partial")
         self._place = ExitStack()
         self._place.enter_context(store.claim(path))
@@ -117,8 +117,7 @@ class DatasetWriter:
             shutil.rmtree(self._work, ignore_errors=True)
         for stale in self._work.rglob("*.tmp"):
             stale.unlink()
-        known = [0] * len(episodes) if filled is None else filled
-        self._filled = dict(zip(episodes, known, strict=True))
+        self._filled = dict(zip(episodes, filled or [0] * len(episodes), strict=True))
         open_map = store.map_array if filled is None else store.map_again
         sizes = about.horizon, about.observation_dim, about.action_dim
         self._arrays = {
@@ -257,14 +256,6 @@ def place_of(out: str | Path) -> Path:
         raise ConfigError(
             f"'{path}' cannot become a dataset: name a folder of its own, for example data/NAME"
         )
-    return path
-
-
-def make_room(path: Path) -> Path:
-    """An empty folder gives its place to the dataset that is about to be made."""
-    path = place_of(path)
-    if path.is_dir() and not any(path.iterdir()):
-        path.rmdir()
     return path
 
 
