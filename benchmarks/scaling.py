@@ -25,7 +25,7 @@ import numpy as np
 from jax.extend import core as jax_core
 
 from ertrl import store
-from ertrl.bench.updates import product_flops, program_memory, random_batch
+from ertrl.bench import product_flops, program_memory, random_batch
 from ertrl.colours import PALETTE
 from ertrl.config import replace_from_json
 from ertrl.data import Dataset, Sampler, layout

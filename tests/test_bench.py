@@ -9,8 +9,8 @@ import pytest
 
 import adapt
 import scaling
-from ertrl.bench import behaviour, updates
-from ertrl.bench.updates import product_flops, update_speed
+from ertrl import bench
+from ertrl.bench import product_flops, update_speed
 from ertrl.config import replace_from_json
 from ertrl.profiles import collect_config, train_config
 from ertrl.types import Dims
@@ -51,7 +51,7 @@ def test_what_nobody_uses_is_not_credited():
 
 
 def test_benchmark_reports_what_it_measured(monkeypatch):
-    monkeypatch.setattr(updates, "PEAK_SHAPE", (64, 32, 32))
+    monkeypatch.setattr(bench, "PEAK_SHAPE", (64, 32, 32))
     result = update_speed(("focal",), "laptop", "point-robot", seconds=0.1)
     focal = result["methods"]["focal"]
     assert focal["gflop_per_second"] == pytest.approx(
@@ -64,8 +64,8 @@ def test_benchmark_reports_what_it_measured(monkeypatch):
 
 
 def test_the_parts_of_a_collection_add_up(monkeypatch):
-    monkeypatch.setattr(updates, "PEAK_SHAPE", (64, 32, 32))
-    result = behaviour.collection_speed(["point-robot"], "laptop", seconds=0.1)
+    monkeypatch.setattr(bench, "PEAK_SHAPE", (64, 32, 32))
+    result = bench.collection_speed(["point-robot"], "laptop", seconds=0.1)
     found, config = result["families"]["point-robot"], collect_config("laptop", "point-robot")
     whole, each = found["seconds_of_a_collection"], found["milliseconds_per_update"]
     n = config.steps * config.updates_per_step
@@ -74,7 +74,7 @@ def test_the_parts_of_a_collection_add_up(monkeypatch):
     assert whole["record"] > 0
     share = found["gflop_per_second"] / found["peak_gflop_per_second"]
     assert found["fraction_of_peak"] == pytest.approx(share)
-    assert "point-robot" in behaviour.describe(result)
+    assert "point-robot" in bench.describe_collection(result)
 
 
 def test_the_benchmark_of_deployed_agents_says_what_it_measured():

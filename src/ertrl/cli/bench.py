@@ -33,14 +33,14 @@ def run(
     """
     if seconds <= 0:
         raise ConfigError(f"--seconds must be above 0, got {seconds}")
+    from ertrl import bench
+    from ertrl.methods import methods
+
     if what == "train":
-        from ertrl.bench.updates import describe, update_speed
-        from ertrl.methods import methods
-
         sizes = profile or "paper", family or "cheetah-vel"
-        value = update_speed(method or tuple(methods()), *sizes, seconds)
+        value = bench.update_speed(method or tuple(methods()), *sizes, seconds)
+        text = bench.describe_updates(value)
     else:
-        from ertrl.bench.behaviour import collection_speed, describe
-
-        value = collection_speed([family] if family else None, profile or "laptop", seconds)
-    output(value, None if json else describe(value))
+        value = bench.collection_speed([family] if family else None, profile or "laptop", seconds)
+        text = bench.describe_collection(value)
+    output(value, None if json else text)

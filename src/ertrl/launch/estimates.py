@@ -16,7 +16,7 @@ import jax
 from msgspec import Meta
 
 from ertrl import store
-from ertrl.bench.updates import product_flops, random_batch, timed
+from ertrl.bench import product_flops, random_batch, timed
 from ertrl.collection.cost import estimate as estimate_collection
 from ertrl.collection.cost import needs
 from ertrl.config import fingerprint, to_json
