@@ -15,8 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ertrl import store
-from ertrl.launch.jobs import Job
-from ertrl.launch.processes import LocalExecutor
+from ertrl.launch.jobs import Job, LocalExecutor
 from ertrl.launch.schedule import run_graph
 from ertrl.provenance import available_cores, provenance
 from shared import KEEP, data_of_methods

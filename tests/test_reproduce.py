@@ -196,7 +196,7 @@ def no_waiting(monkeypatch):
 
 def test_a_failure_stops_only_what_needs_it():
     executor, told = Pretend({"a": 9}), []
-    failures = run_graph(graph(), executor, "none", done=lambda job, _: told.append(job.name))
+    failures = run_graph(graph(), executor, "none", done=lambda job: told.append(job.name))
     assert told == ["c", "d"]
     assert executor.order.count("a") == 3, "tried again, but not for ever"
     assert failures == [
@@ -211,7 +211,7 @@ def test_what_crashed_once_is_done_the_second_time():
 
 
 def test_a_full_disk_stops_only_what_met_it():
-    def keep(job, _):
+    def keep(job):
         if job.name == "a":
             raise OSError(28, "No space left on device")
 

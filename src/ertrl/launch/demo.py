@@ -8,7 +8,7 @@ from typing import Any
 
 from ertrl.api import collect
 from ertrl.launch.jobs import THREADS_PER_PROCESS
-from ertrl.launch.processes import run_jobs
+from ertrl.launch.schedule import run_jobs
 from ertrl.launch.seeds import training_job
 from ertrl.profiles import train_config
 from ertrl.progress import say
@@ -28,9 +28,8 @@ def demo(family: str = "point-robot", seeds: int = 3, out: str | Path = "demo") 
     runs = []
     for seed, method in product(range(seeds), METHODS):
         config = replace(train_config("laptop", family, method, dataset=dataset), seed=seed)
-        place = out / "runs"
-        run = Run.create(place, dataset, config, "laptop", threads=THREADS_PER_PROCESS)
-        runs.append(run)
+        created = Run.create(out / "runs", dataset, config, "laptop", threads=THREADS_PER_PROCESS)
+        runs.append(created)
     run_jobs([training_job(run, dataset) for run in runs])
     say(f"3/3 report -> {out / 'report' / 'report.html'}")
     page = report(runs, out / "report")

@@ -1,7 +1,9 @@
-"""A job is one call of the command line, in a process of its own.
+"""A job is one call of the command line, in a process of its own; here, as many as there are cores.
 
 One process per job keeps a crash where it happens, and gives every job the threads it was planned
 with: XLA reads their number once, when it starts. Local processes and Ray tasks make the same call.
+One thread each: small networks gain nothing from a second one (benchmarks/processes.py measures
+it), and results do not depend on how many cores a machine has.
 """
 
 import json
@@ -9,12 +11,16 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ertrl.errors import RunError
+from ertrl.memory import memory_of_machine
+from ertrl.provenance import available_cores
 
 Hear = Callable[[int, int, str], None]
 """Is told how much is done, of how much, and a note."""
@@ -131,3 +137,91 @@ def _parsed(line: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}
+
+
+Perform = Callable[[Job, Hear, Started], dict[str, Any]]
+"""Does a job and tells of its process, as `call` does."""
+
+
+class _Child:
+    """A job's process, and whether it has done anything yet."""
+
+    def __init__(self, hear: Hear):
+        self.process: subprocess.Popen | None = None
+        self._hear, self._first, self._worked = hear, None, False
+
+    def hear(self, done: int, total: int, note: str) -> None:
+        self._first = done if self._first is None else self._first
+        self._worked = done > self._first
+        self._hear(done, total, note)
+
+    def stop(self) -> None:
+        """Let it save what it has done; a process that only starts or compiles has done nothing."""
+        if self.process:
+            self.process.terminate() if self._worked else self.process.kill()
+
+    def kill(self) -> None:
+        if self.process:
+            self.process.kill()
+
+
+class LocalExecutor:
+    """Processes side by side, within the memory of the machine."""
+
+    def __init__(self, perform: Perform = call, slots: int = 0):
+        self.slots = slots or available_cores()
+        self._perform = perform
+        self._pool = ThreadPoolExecutor(self.slots)
+        self._children: set[_Child] = set()
+        self._memory = memory_of_machine()
+        self._taken, self._freed = 0, threading.Condition()
+        self._stopping = False
+
+    def width(self, threads: int) -> int:
+        """Jobs of so many threads that run at once, for an estimate."""
+        return self.slots
+
+    def submit(self, job: Job, hear: Hear) -> Future[dict[str, Any]]:
+        """Start the job, as soon as there is room for it."""
+        return self._pool.submit(self._run, job, hear)
+
+    def poll(self) -> None:
+        """Tell what was heard of jobs elsewhere; here everything is heard at once."""
+
+    def stop(self) -> None:
+        """Ask all jobs that are under way to save and end."""
+        if not self._stopping:
+            self._stopping = True
+            for child in list(self._children):
+                child.stop()
+
+    def kill(self) -> None:
+        self._stopping = True
+        for child in list(self._children):
+            child.kill()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+    def _run(self, job: Job, hear: Hear) -> dict[str, Any]:
+        with self._freed:
+            # One that is larger than the machine runs alone: it may be smaller than it seems.
+            self._freed.wait_for(
+                lambda: self._taken + job.memory <= self._memory or not self._taken
+            )
+            self._taken += job.memory
+        child = _Child(hear)
+
+        def started(process: subprocess.Popen) -> None:
+            child.process = process
+            self._children.add(child)
+            if self._stopping:
+                child.stop()
+
+        try:
+            return self._perform(job, child.hear, started)
+        finally:
+            self._children.discard(child)
+            with self._freed:
+                self._taken -= job.memory
+                self._freed.notify_all()

@@ -18,7 +18,7 @@ from ertrl.training import Run
 RUN_KIND, DATA_KIND = "ertrl-kept-run", "ertrl-kept-dataset"
 
 
-def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
+def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> None:
     """Scores, returns per task, wall-clock and provenance of a finished run."""
     job = grid.training(cell)
     record = record_of(place, job.name) or {}
@@ -57,12 +57,10 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> Path:
         "threads": record["threads"],
         "provenance": run.spec["provenance"],
     }
-    path = folder / cell.data.folder / f"{run.name}.json"
-    store.write_json(path, content)
-    return path
+    store.write_json(folder / cell.data.folder / f"{run.name}.json", content)
 
 
-def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
+def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> None:
     """What a collection took and reached."""
     job = grid.collection(data)
     dataset = Dataset(place.fetch(job.makes), verify=False)
@@ -81,9 +79,7 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> Path:
         "seconds": collector["seconds"],
         "provenance": manifest["provenance"],
     }
-    path = folder / data.folder / f"data-{Path(job.makes).name}.json"
-    store.write_json(path, content)
-    return path
+    store.write_json(folder / data.folder / f"data-{Path(job.makes).name}.json", content)
 
 
 def _rounded(values: Any) -> list[float | None]:

@@ -83,11 +83,11 @@ def record_of(place: "Place", name: str) -> dict[str, Any] | None:
     return record if made in place.names(folder) else None
 
 
-def done_names(place: "Place", jobs: Sequence[Job]) -> set[str]:
-    """Jobs that need not be done again."""
-    recorded = place.names("jobs")
-    there = [job.name for job in jobs if f"{job.name}.json" in recorded]
-    return {name for name in there if record_of(place, name) is not None}
+def records(place: "Place", jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+    """By name, what those jobs left that need not be done again."""
+    written = place.names("jobs")
+    there = {j.name: record_of(place, j.name) for j in jobs if f"{j.name}.json" in written}
+    return {name: record for name, record in there.items() if record is not None}
 
 
 def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[str, Any]:

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from ertrl.errors import ConfigError
-from ertrl.launch.jobs import Hear, Job, JobFailed
-from ertrl.launch.processes import Perform
+from ertrl.launch.jobs import Hear, Job, JobFailed, Perform
 from ertrl.plugins import OWN, require
 
 MACHINES_LOST = 5

@@ -8,18 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 from ertrl.errors import ConfigError
 from ertrl.launch.estimates import describe_plan, with_costs
-from ertrl.launch.jobs import Job
+from ertrl.launch.jobs import Job, LocalExecutor
 from ertrl.launch.keep import keep_dataset, keep_run
-from ertrl.launch.place import (
-    Place,
-    done_names,
-    perform,
-    place_of,
-    possible_folder,
-    record_of,
-)
+from ertrl.launch.place import Place, perform, place_of, possible_folder, records
 from ertrl.launch.plan import Cell, Data, Grid, cells, parse_contender, parse_data
-from ertrl.launch.processes import LocalExecutor
 from ertrl.launch.ray import RayExecutor, load_ray
 from ertrl.launch.schedule import run_graph
 from ertrl.launch.seeds import check_seeds
@@ -117,7 +109,7 @@ def plan(
     """All jobs of a grid with what they take, and those that are still to do."""
     place = place_of(out, work)
     jobs = with_costs(grid, grid.jobs(), place)
-    done = done_names(place, jobs)
+    done = records(place, jobs)
     return jobs, [job for job in jobs if job.name not in done]
 
 
@@ -149,8 +141,15 @@ def reproduce(
         load_ray()  # before anything is measured
     say("plan: looking at what is there, measuring what is not known yet", progress)
     jobs, missing = plan(grid, out, work)
-    kept = _Keeper(grid, place, folder) if folder else None
-    failures: list[str] = []
+    subjects, failures = grid.subjects(), []
+
+    def keep_result(job: Job) -> None:
+        _, what = subjects[job.name]
+        if folder and isinstance(what, Data):
+            keep_dataset(grid, what, place, folder)
+        elif folder:
+            keep_run(grid, what, place, folder)
+
     if missing:
         slots = slots_here(grid, processes)
         work_at = partial(perform, place=place)
@@ -158,47 +157,15 @@ def reproduce(
         where = RayExecutor(work_at, address) if on_ray else LocalExecutor(work_at, slots)
         with closing(where) as running:
             say(describe_plan(jobs, missing, running.width(grid.threads)), progress)
-            tell = kept.done if kept else lambda job, result: None
-            failures = run_graph(missing, running, progress, done=tell)
-    if kept:
-        kept.catch_up(jobs)
-    runs = _runs(grid, place)
+            failures = run_graph(missing, running, progress, done=keep_result)
+    for job in jobs:
+        if job not in missing:  # it was done before, perhaps without being asked to keep it
+            keep_result(job)
+    made = records(place, [grid.training(cell) for cell in grid.cells])
+    names = [(cell, grid.training(cell).name) for cell in grid.cells]
+    runs = [(cell, place.fetch(made[name]["made"])) for cell, name in names if name in made]
     reports = _reports(grid, place, runs) if reporting and runs else []
     return Outcome(place, {c.label: r for c, r in runs}, failures, reports)
-
-
-class _Keeper:
-    """Writes the small files as jobs finish."""
-
-    def __init__(self, grid: Grid, place: Place, folder: Path):
-        self._grid, self._place, self._folder = grid, place, folder
-        self._subjects, self._told = grid.subjects(), set[str]()
-
-    def done(self, job: Job, result: dict[str, Any]) -> None:
-        self._told.add(job.name)
-        self._keep(job.name)
-
-    def _keep(self, name: str) -> None:
-        _, what = self._subjects[name]
-        if isinstance(what, Data):
-            keep_dataset(self._grid, what, self._place, self._folder)
-        else:
-            keep_run(self._grid, what, self._place, self._folder)
-
-    def catch_up(self, jobs: Sequence[Job]) -> None:
-        """What was done before, perhaps without being asked to keep it."""
-        for name in done_names(self._place, [job for job in jobs if job.name not in self._told]):
-            self._keep(name)
-
-
-def _runs(grid: Grid, place: Place) -> list[tuple[Cell, Path]]:
-    found = []
-    done = done_names(place, [grid.training(cell) for cell in grid.cells])
-    for cell in grid.cells:
-        name = grid.training(cell).name
-        if name in done:
-            found.append((cell, place.fetch((record_of(place, name) or {})["made"])))
-    return found
 
 
 def coverage(grid: Grid, present: Sequence[Cell]) -> str:

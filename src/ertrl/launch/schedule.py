@@ -5,20 +5,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 
 from ertrl.errors import ErtrlError, Interrupted
-from ertrl.launch.jobs import Job, JobFailed
+from ertrl.launch.jobs import Job, JobFailed, LocalExecutor
+from ertrl.launch.ray import RayExecutor
 from ertrl.progress import SECONDS_BETWEEN_LINES, ProgressStyle, rich_bars, show_line
 from ertrl.signals import stop_signals
 from ertrl.text import readable_duration
-
-if TYPE_CHECKING:
-    from ertrl.launch.processes import LocalExecutor
-    from ertrl.launch.ray import RayExecutor
 
 WAITING = "waiting"
 MOST_BARS = 12
@@ -60,10 +57,10 @@ class Work:
 
 def run_graph(
     jobs: Sequence[Job],
-    executor: "LocalExecutor | RayExecutor",
+    executor: LocalExecutor | RayExecutor,
     progress: ProgressStyle = "auto",
     *,
-    done: Callable[[Job, dict[str, Any]], None] = lambda job, result: None,
+    done: Callable[[Job], None] = lambda job: None,
     attempts: int = ATTEMPTS,
 ) -> list[str]:
     """Run all jobs in their order, each after those it needs; returns what failed, with reasons.
@@ -113,6 +110,13 @@ def run_graph(
     return [work.error for work in works if work.error]
 
 
+def run_jobs(jobs: Sequence[Job], progress: ProgressStyle = "auto") -> None:
+    """Run all jobs side by side; those that fail are named at the end, and the others are done."""
+    failures = run_graph(jobs, LocalExecutor(), progress, attempts=1)
+    if failures:
+        raise JobFailed("\n".join(failures))
+
+
 def _startable(works: Sequence[Work], by_name: dict[str, Work]) -> list[Work]:
     """Jobs that wait for nothing but their turn; those that wait in vain are marked."""
     found = []
@@ -130,13 +134,14 @@ def _startable(works: Sequence[Work], by_name: dict[str, Work]) -> list[Work]:
 
 def _take(
     work: Work,
-    future: "Future[dict[str, Any]]",
-    done: Callable[[Job, dict[str, Any]], None],
+    future: Future[dict[str, Any]],
+    done: Callable[[Job], None],
     attempts: int,
 ) -> None:
     """A job has ended: well, to be tried again, or for good."""
     try:
-        done(work.job, future.result())
+        future.result()
+        done(work.job)
     except (ErtrlError, OSError) as failure:  # a full disk, too, stops only what met it
         hopeless = isinstance(failure, JobFailed) and failure.hopeless
         if hopeless or work.attempts >= attempts:

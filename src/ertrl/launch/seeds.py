@@ -10,7 +10,7 @@ import jax
 from ertrl.data import Dataset
 from ertrl.errors import ConfigError
 from ertrl.launch.jobs import THREADS_PER_PROCESS, Job
-from ertrl.launch.processes import run_jobs
+from ertrl.launch.schedule import run_jobs
 from ertrl.progress import ProgressStyle
 from ertrl.training import Run, SinkName, check_sinks, train_together
 from ertrl.training.config import TrainConfig
