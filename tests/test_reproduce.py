@@ -68,7 +68,7 @@ def small_grid(methods=("focal",), seeds=(0,), probe_transitions=0, **changes):
 def free_estimates(monkeypatch):
     """Measuring takes seconds; one test does."""
     if "measured" not in os.environ.get("PYTEST_CURRENT_TEST", ""):
-        monkeypatch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
+        monkeypatch.setattr(COSTS, lambda grid, place: grid.jobs())
 
 
 def free(estimator, what, measure, *parts):
@@ -93,7 +93,7 @@ def test_jobs_are_named_by_what_they_are_made_from():
 
 def test_the_whole_paper_is_the_default():
     grid = paper_grid()
-    assert len(grid.datasets) == 9
+    assert len({cell.data.family for cell in grid.cells}) == 9
     assert len(grid.cells) == 9 * 6 * 5
     assert len(grid.jobs()) == 9 + 2 * 9 * 6 * 5
 
@@ -117,7 +117,7 @@ def test_settings_are_put_together_once_however_many_cells_ask(monkeypatch, tmp_
         monkeypatch.setattr(planning, name, counted(name, known))
     monkeypatch.setattr(estimates.Estimator, "_measured", free)
     grid = paper_grid()
-    estimates.with_costs(grid, grid.jobs(), place_of(tmp_path))
+    estimates.with_costs(grid, place_of(tmp_path))
     # A family is also made where its name is read.
     assert asked == {"make_family": 9 + 9, "collect_config": 9, "train_config": 9 * 6}
 
@@ -237,7 +237,7 @@ def finished(tmp_path_factory):
     """A grid of one run, its small files and its report."""
     out = tmp_path_factory.mktemp("grid")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(COSTS, lambda grid, jobs, place: list(jobs))
+        patch.setattr(COSTS, lambda grid, place: grid.jobs())
         done = reproduce(GRID, out / "all", keep=out / "kept", progress="none")
     assert done.failures == []
     assert done.reports[0].exists()

@@ -48,6 +48,7 @@ def with_fields(config: Any, **values: Any) -> Any:
 
 
 def _with_fields(config: Any, values: dict[str, Any]) -> Any:
+    """The same, where some need not occur."""
     changes = {}
     for field in dataclasses.fields(config):
         current = getattr(config, field.name)
@@ -70,10 +71,7 @@ def field_names(config: Any) -> Iterator[str]:
 def small(config: Any) -> Any:
     """Narrow networks, whatever they are called."""
     widths = {name: (16,) for name in field_names(config) if name.endswith("hidden")}
-    sizes = {"latent_dim": LATENT, "noise_dim": NOISE}
-    return with_fields(
-        config, **widths, **{k: v for k, v in sizes.items() if k in field_names(config)}
-    )
+    return _with_fields(config, {**widths, "latent_dim": LATENT, "noise_dim": NOISE})
 
 
 def small_config(method: type[Method], learner: type[Learner], **values: Any) -> TrainConfig:

@@ -153,17 +153,16 @@ class Estimator:
         return Cost(seconds, PROGRAM_BYTES, 2**16)
 
 
-def with_costs(grid: Grid, jobs: Sequence[Job], place: Place) -> list[Job]:
-    """The same jobs, with estimates."""
-    estimator, subjects = Estimator(grid, place.home / "estimates.json"), grid.subjects()
+def with_costs(grid: Grid, place: Place) -> list[Job]:
+    """The jobs of a grid, with estimates."""
+    estimator = Estimator(grid, place.home / "estimates.json")
 
-    def cost(job: Job) -> Cost:
-        _, what = subjects[job.name]
+    def cost(job: Job, what: Data | Cell) -> Cost:
         if isinstance(what, Data):
             return estimator.collection(what)
         return estimator.probing() if job.name.startswith("probe-") else estimator.training(what)
 
-    return [replace(job, **cost(job)._asdict()) for job in jobs]
+    return [replace(job, **cost(job, what)._asdict()) for job, what in grid.subjects().values()]
 
 
 def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> str:

@@ -114,11 +114,6 @@ class Grid:
     )
     """What `once` remembers."""
 
-    @property
-    def datasets(self) -> list[Data]:
-        """In the order of the cells, references before those that need them."""
-        return [what for _, what in self.subjects().values() if isinstance(what, Data)]
-
     @once
     def family(self, data: Data) -> Family:
         options = family_options(self.profile, data.family, self.variant)

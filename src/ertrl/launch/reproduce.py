@@ -33,7 +33,6 @@ Where = Literal["local", "ray"]
 class Outcome(NamedTuple):
     """What became of a grid."""
 
-    place: Place
     runs: dict[str, Path]
     """Label of a cell -> its run; cells that failed are missing."""
     failures: list[str]
@@ -108,7 +107,7 @@ def plan(
 ) -> tuple[list[Job], list[Job]]:
     """All jobs of a grid with what they take, and those that are still to do."""
     place = place_of(out, work)
-    jobs = with_costs(grid, grid.jobs(), place)
+    jobs = with_costs(grid, place)
     done = records(place, jobs)
     return jobs, [job for job in jobs if job.name not in done]
 
@@ -144,10 +143,12 @@ def reproduce(
     subjects, failures = grid.subjects(), []
 
     def keep_result(job: Job) -> None:
+        if folder is None:
+            return
         _, what = subjects[job.name]
-        if folder and isinstance(what, Data):
+        if isinstance(what, Data):
             keep_dataset(grid, what, place, folder)
-        elif folder:
+        else:
             keep_run(grid, what, place, folder)
 
     if missing:
@@ -165,7 +166,7 @@ def reproduce(
     names = [(cell, grid.training(cell).name) for cell in grid.cells]
     runs = [(cell, place.fetch(made[name]["made"])) for cell, name in names if name in made]
     reports = _reports(grid, place, runs) if reporting and runs else []
-    return Outcome(place, {c.label: r for c, r in runs}, failures, reports)
+    return Outcome({c.label: r for c, r in runs}, failures, reports)
 
 
 def coverage(grid: Grid, present: Sequence[Cell]) -> str:
