@@ -146,8 +146,10 @@ Perform = Callable[[Job, Hear, Started], dict[str, Any]]
 class _Child:
     """A job's process, and whether it has done anything yet."""
 
+    process: subprocess.Popen
+    """Known from when it has started; before, nobody knows of the child."""
+
     def __init__(self, hear: Hear):
-        self.process: subprocess.Popen | None = None
         self._hear, self._first, self._worked = hear, None, False
 
     def hear(self, done: int, total: int, note: str) -> None:
@@ -157,12 +159,7 @@ class _Child:
 
     def stop(self) -> None:
         """Let it save what it has done; a process that only starts or compiles has done nothing."""
-        if self.process:
-            self.process.terminate() if self._worked else self.process.kill()
-
-    def kill(self) -> None:
-        if self.process:
-            self.process.kill()
+        self.process.terminate() if self._worked else self.process.kill()
 
 
 class LocalExecutor:
@@ -198,7 +195,7 @@ class LocalExecutor:
     def kill(self) -> None:
         self._stopping = True
         for child in list(self._children):
-            child.kill()
+            child.process.kill()
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
