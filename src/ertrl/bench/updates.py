@@ -16,8 +16,7 @@ from ertrl.envs import make_family
 from ertrl.profiles import train_config
 from ertrl.provenance import device_text, provenance
 from ertrl.training.config import TrainConfig
-from ertrl.training.memory import blank_batch
-from ertrl.training.update import init, run_key, update
+from ertrl.training.update import blank_batch, init, run_key, update
 from ertrl.types import Context, Dims, TaskBatch
 
 PEAK_SHAPE = (4096, 256, 256)

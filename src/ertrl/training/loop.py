@@ -18,10 +18,9 @@ from ertrl.evaluation import evaluate_agent, summarise
 from ertrl.progress import Meter, ProgressStyle, say
 from ertrl.provenance import device_text, threads
 from ertrl.signals import stop_signals
+from ertrl.training.beforehand import check_memory, check_own_code
 from ertrl.training.config import TrainConfig
-from ertrl.training.memory import check_memory
 from ertrl.training.metrics import MetricsLog
-from ertrl.training.own_parts import check_own_code
 from ertrl.training.records import settle
 from ertrl.training.run import Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
