@@ -129,7 +129,10 @@ def train_config(
     config = TrainConfig(replace(default, encoder=encoder), get_learner(learner)())
     size = None if dataset is None else DataSize.of(dataset)
     if size is not None and profile == LOGS:
-        config = replace_from_json(config, _known(settings_for(size), config))
+        follows, known = settings_for(size), config.learner
+        # Not every learner has a discount.
+        follows["learner"] = {k: v for k, v in follows["learner"].items() if hasattr(known, k)}
+        config = replace_from_json(config, follows)
     for layer in _layers(profile, family, variant):
         parts = {
             **layer.get("train", {}),
@@ -147,12 +150,6 @@ def train_config(
 def default_profile(dataset: Dataset | None) -> str:
     """What is used where nobody names a profile."""
     return "laptop" if dataset is None or dataset.has_simulator else LOGS
-
-
-def _known(settings: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
-    """Without what this learner has no setting for: not every one has a discount."""
-    own = {k: v for k, v in settings["learner"].items() if hasattr(config.learner, k)}
-    return {**settings, "learner": own}
 
 
 class DataSize(NamedTuple):
