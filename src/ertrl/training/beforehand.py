@@ -83,22 +83,19 @@ def try_own_parts(config: TrainConfig, dims: Dims) -> None:
     own = [part for part in (config.method, config.learner) if not is_ours(type(part))]
     if not own:
         return
-    names = " and ".join(f"'{part.name}'" for part in own)
     try:
         _try(config, dims)
-    except ErtrlError as error:
-        raise PluginError(f"{names} cannot be trained: {error}. {_advice(own)}") from error
     except Exception as error:
-        at = raised_at(error)
-        told = " ".join(str(error).split())[:300]
-        where = f"{at}: " if at else ""
+        told = str(error)
+        if not isinstance(error, ErtrlError):
+            at = raised_at(error)
+            where = f"{at}: " if at else ""
+            told = f"{where}{type(error).__name__}: {' '.join(told.split())[:300]}"
+        names = " and ".join(f"'{part.name}'" for part in own)
         raise PluginError(
-            f"{names} cannot be trained: {where}{type(error).__name__}: {told}. {_advice(own)}"
+            f"{names} cannot be trained: {told}. `ertrl check-plugin FILE.py` looks at all that "
+            f"{own[0].name} has to keep"
         ) from error
-
-
-def _advice(own: list[Any]) -> str:
-    return f"`ertrl check-plugin FILE.py` looks at all that {own[0].name} has to keep"
 
 
 def _try(config: TrainConfig, dims: Dims) -> None:
