@@ -13,7 +13,7 @@ from ertrl.deploy import export as module
 from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError
 from ertrl.runtime import ActionRange
 from ertrl.runtime.agent import Agent
-from ertrl.runtime.files import DESCRIPTION, WEIGHTS, arrays_of, describe
+from ertrl.runtime.files import DESCRIPTION, WEIGHTS, describe
 from ertrl.runtime.inference import LeastSquares
 from ertrl.runtime.layers import MLP
 from fault.inject import injecting
@@ -187,7 +187,7 @@ def test_least_squares_that_cannot_be_solved_are_refused(tmp_path, change):
 
     inference = LeastSquares(MLP((ones(5, 3),), (ones(3),)), 1, ones(6), ones(6), 0.5, 3.0)
     agent = Agent(2, 1, inference, MLP((ones(4, 1),), (ones(1),)), ActionRange(-ones(1), ones(1)))
-    arrays, about = arrays_of(agent), describe(agent)
+    arrays, about = agent.arrays(), describe(agent)
 
     def write():
         blob = store.arrays_to_bytes(arrays)

@@ -13,8 +13,7 @@ from ertrl.data import Dataset, import_logs
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError
 from ertrl.methods import methods
-from ertrl.profiles import default_profile, train_config
-from ertrl.profiles.sizes import DataSize, settings_for
+from ertrl.profiles import DataSize, default_profile, settings_for, train_config
 
 
 def logs(tasks=5, episodes=3, steps=4, seed=0):

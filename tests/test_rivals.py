@@ -20,8 +20,7 @@ from ertrl.methods import get_method
 from ertrl.methods.prediction import columns, outcome, targets
 from ertrl.nets import Moments
 from ertrl.training.config import Schedule, TrainConfig
-from ertrl.training.memory import blank_batch
-from ertrl.training.update import init, make_chunk, run_key, update
+from ertrl.training.update import blank_batch, init, make_chunk, run_key, update
 from ertrl.types import Context, Dims, Transitions
 from toys import (
     DIMS,

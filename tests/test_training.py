@@ -246,18 +246,21 @@ def test_bad_contexts_are_explained(tiny_run, tiny_dataset, change, message):
         api.load_agent(tiny_run).adapt(context)
 
 
-def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path, monkeypatch):
+@pytest.mark.parametrize("at", [11, 20])
+def test_weights_that_are_not_finite_are_never_saved(tiny_dataset, tmp_path, monkeypatch, at):
+    """The update that made them is named, not the next one, whose losses show it first."""
     learn = Td3bc.update
 
     def poisoned(learner, state, *args):
         step = learn(learner, state, *args)
-        bad = jnp.where(state.updates == 19, jnp.nan, 0.0)
+        bad = jnp.where(state.updates == at - 1, jnp.nan, 0.0)
         spoilt = jax.tree.map(lambda w: w + bad, step.state.target_actor)
         return step._replace(state=step.state._replace(target_actor=spoilt))
 
     run = Run.create(tmp_path, tiny_dataset, tiny_config("focal"), "test")
     monkeypatch.setattr(Td3bc, "update", poisoned)
-    with pytest.raises(TrainingDiverged, match=r"target_actor.* became not finite at update 20"):
+    said = rf"target_actor.* became not finite at update {at}\."
+    with pytest.raises(TrainingDiverged, match=said):
         train_run(run, tiny_dataset, "none")
     assert run.checkpoints.steps() == []
 

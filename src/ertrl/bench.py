@@ -24,8 +24,7 @@ from ertrl.profiles import collect_config, family_options, train_config
 from ertrl.provenance import device_text, provenance
 from ertrl.text import readable_duration
 from ertrl.training.config import TrainConfig
-from ertrl.training.memory import blank_batch
-from ertrl.training.update import init, run_key, update
+from ertrl.training.update import blank_batch, init, run_key, update
 from ertrl.types import Context, Dims, TaskBatch
 
 PEAK_SHAPE = (4096, 256, 256)

@@ -23,6 +23,8 @@ from ertrl.errors import ConfigError, unknown
 C = TypeVar("C")
 
 Count = Annotated[int, Interval(ge=1, le=99_999_999)]
+CountOrZero = Annotated[int, Interval(ge=0, le=99_999_999)]
+"""A count that may be 0."""
 Size = Annotated[int, Interval(ge=1, le=65_536)]
 """Of a layer or a vector: a wider one would have to be a mistake."""
 Widths = tuple[Size, ...]

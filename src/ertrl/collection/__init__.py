@@ -5,7 +5,8 @@
     trainer.py      blocks of simulation and updates, on all tasks at once
     policies.py     one network for all tasks, or one per task; styles
     sac.py          soft actor-critic
-    replay.py       what the policies have seen so far
+    buffer.py       what the policies have seen so far
+    scripted.py     an expert with noise in place of policies that learn
     distance.py     how much the policies differ
     savepoints.py   a killed collection goes on where it was
     cost.py         time, memory and disk, known beforehand

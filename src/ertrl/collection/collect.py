@@ -9,13 +9,7 @@ from typing import Any
 from ertrl import store
 from ertrl.collection.config import BehaviourConfig, ScriptedConfig
 from ertrl.collection.cost import check_disk, check_memory, describe_needs, needs
-from ertrl.collection.savepoints import (
-    RowSeal,
-    Savepoint,
-    Savepoints,
-    sweep,
-    unfinished_folder,
-)
+from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, sweep, unfinished_folder
 from ertrl.collection.scripted import ScriptedPolicies
 from ertrl.collection.trainer import PolicyTrainer
 from ertrl.config import to_json
@@ -27,7 +21,6 @@ from ertrl.provenance import device_text
 from ertrl.signals import stop_signals
 from ertrl.types import Episodes
 
-Behaviour = PolicyTrainer | ScriptedPolicies
 SECONDS_BETWEEN_SAVES = 60.0
 SECONDS_BEFORE_A_RECORDING_IS_SAVED = 10.0
 SHARE_OF_TIME_FOR_SAVING = 0.05
@@ -82,13 +75,6 @@ def collect(
     return Dataset(path, verify=False)
 
 
-def behaviour_of(family: Family, config: BehaviourConfig, folder: Path | None = None) -> Behaviour:
-    """SAC policies that learn, or a scripted expert."""
-    if isinstance(config, ScriptedConfig):
-        return ScriptedPolicies(family, config)
-    return PolicyTrainer(family, config, folder)
-
-
 class _Collection:
     """One collection under way: the trainer, what it recorded, and how to save both."""
 
@@ -107,7 +93,10 @@ class _Collection:
         self._begun = self._saved = time.monotonic()
         self._save_took = 0.0
         self._seconds_before = 0.0
-        self._trainer = behaviour_of(family, config, savepoints.folder / "replay")
+        if isinstance(config, ScriptedConfig):
+            self._trainer = ScriptedPolicies(family, config)
+        else:
+            self._trainer = PolicyTrainer(family, config, savepoints.folder / "replay")
         per_task = config.checkpoints * config.episodes_per_checkpoint
         episodes = dict.fromkeys(range(family.n_tasks), per_task)
         self.writer = DatasetWriter(path, Description.of(family), episodes, filled)

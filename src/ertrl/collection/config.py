@@ -1,11 +1,19 @@
 """Settings of a collection."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from annotated_types import Gt, Interval
-
-from ertrl.config import UNSAID, Amount, Count, Seed, Share, Widths, check
+from ertrl.config import (
+    UNSAID,
+    Amount,
+    Count,
+    CountOrZero,
+    Positive,
+    Seed,
+    Share,
+    Widths,
+    check,
+)
 from ertrl.errors import ConfigError
 
 
@@ -39,7 +47,7 @@ class CollectConfig:
     task rewards look one step ahead."""
     tau: Share = 0.005
     """Step of the target critics towards the critics."""
-    initial_temperature: Annotated[float, Gt(0)] = 0.1
+    initial_temperature: Positive = 0.1
     """SAC's alpha at the start; its logarithm is learned from there."""
     relabel_fraction: Share = 0.5
     """Share of a batch that other tasks reward (conditioned policy, reward families only)."""
@@ -51,7 +59,7 @@ class CollectConfig:
     """Independent policies that one product updates. 1 is fastest on a CPU; more need memory."""
     simulations_per_task: Count = 2
     """Parallel simulations of each task."""
-    random_steps: Annotated[int, Interval(ge=0, le=99_999_999)] = 20
+    random_steps: CountOrZero = 20
     """Control steps per simulation with uniformly random actions before learning starts."""
     steps: Count = 600
     """Control steps per simulation while learning."""
@@ -64,9 +72,9 @@ class CollectConfig:
     """Gradient updates per control step of the whole batch of simulations."""
     checkpoints: Count = 18
     """Behaviour-policy checkpoints that episodes are recorded from, evenly spaced."""
-    first_checkpoint: Annotated[int, Interval(ge=0, le=99_999_999)] = 0
+    first_checkpoint: CountOrZero = 0
     """Control step, random ones included, of the first of them; 0: after the first updates."""
-    last_checkpoint: Annotated[int, Interval(ge=0, le=99_999_999)] = 0
+    last_checkpoint: CountOrZero = 0
     """Control step, random ones included, of the last of them; 0: at the end."""
     episodes_per_checkpoint: Count = 50
     """Stochastic episodes per task and checkpoint."""

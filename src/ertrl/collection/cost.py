@@ -35,12 +35,6 @@ HASHED_PER_SECOND = 5e8
 # --- disk and memory, worked out ---
 
 
-def array_bytes(family: Family, config: CollectConfig) -> list[int]:
-    """Networks, targets and optimisers of all behaviour policies, array by array."""
-    shapes = jax.eval_shape(POLICIES[config.policy](family, config).init, jax.random.key(0))
-    return [x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)]
-
-
 def needs(family: Family, config: BehaviourConfig) -> dict[str, dict[str, int]]:
     """Bytes on disk and in memory, by what they are for."""
     sizes = family.observation_dim, family.action_dim
@@ -54,7 +48,8 @@ def needs(family: Family, config: BehaviourConfig) -> dict[str, dict[str, int]]:
     if isinstance(config, ScriptedConfig):
         return {"disk": {"dataset": dataset}, "memory": {"episodes being recorded": recorded}}
     row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
-    arrays = array_bytes(family, config)
+    shapes = jax.eval_shape(POLICIES[config.policy](family, config).init, jax.random.key(0))
+    arrays = [x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)]
     state = sum(arrays)
     steps = config.simulations_per_task * (config.random_steps + config.steps)
     updates = config.steps_per_block * config.updates_per_step
@@ -99,9 +94,7 @@ def describe_needs(wanted: dict[str, dict[str, int]]) -> str:
 def free_bytes(path: Path) -> int:
     """Room on the disk that `path` is or will be on."""
     place = path.absolute()
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
+    return shutil.disk_usage(next(p for p in (place, *place.parents) if p.exists())).free
 
 
 def check_disk(wanted: dict[str, dict[str, int]], path: Path) -> None:
@@ -134,7 +127,8 @@ def estimate(
         behaviour = ScriptedPolicies(family, config)
     else:
         behaviour, parts, measured = _learning(family, config, seconds)
-        known = sum(array_bytes(family, config))  # one copy is held by this process already
+        # One copy is held by this process already.
+        known = sum(x.nbytes for x in jax.tree.leaves(behaviour.state))
     per_recording = recording_seconds(behaviour, config.episodes_per_checkpoint)
     per_episode = per_recording / config.episodes_per_checkpoint
     memory = _peak_memory() + sum(wanted["memory"].values()) - known

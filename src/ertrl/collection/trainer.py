@@ -44,6 +44,8 @@ class PolicyTrainer:
         target = jax.tree.map(jnp.copy, state.target_critic)
         self.state: sac.SacState = state._replace(target_critic=target)
         self.random_blocks = config.random_steps // config.steps_per_block
+        self.blocks = config.steps // config.steps_per_block
+        self.recorded_blocks = config.recorded_blocks()
         self.replay = Replay(family, config, folder)
         self._tasks = np.repeat(np.arange(family.n_tasks), config.simulations_per_task)
         self.learned = 0
@@ -116,14 +118,6 @@ class PolicyTrainer:
         )
 
     # --- what is recorded of it ---
-
-    @property
-    def blocks(self) -> int:
-        return self.config.steps // self.config.steps_per_block
-
-    @property
-    def recorded_blocks(self) -> list[int]:
-        return self.config.recorded_blocks()
 
     def effort(self) -> dict[str, float]:
         """What it took so far."""

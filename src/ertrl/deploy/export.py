@@ -24,7 +24,7 @@ from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import Agent
 from ertrl.plugins import require
 from ertrl.provenance import provenance
-from ertrl.runtime.files import DESCRIPTION, WEIGHTS, arrays_of, describe
+from ertrl.runtime.files import DESCRIPTION, WEIGHTS, describe
 from ertrl.types import Context
 
 TOLERANCE = 1e-5
@@ -56,7 +56,7 @@ def export_agent(
     with store.claim(out):
         shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         try:
-            files = {WEIGHTS: store.arrays_to_bytes(arrays_of(plain))}
+            files = {WEIGHTS: store.arrays_to_bytes(plain.arrays())}
             if onnx:
                 files |= {
                     "encoder.onnx": graphs.encoder(plain),

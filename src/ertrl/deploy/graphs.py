@@ -10,7 +10,7 @@ import numpy as np
 
 from ertrl import runtime
 from ertrl.plugins import require
-from ertrl.runtime.inference import Gaussian, LeastSquares, Mean
+from ertrl.runtime.inference import LeastSquares, Mean
 from ertrl.runtime.layers import MLP
 from ertrl.types import Context
 
@@ -66,10 +66,6 @@ class Graph:
                 x = self.op("Relu", x)
         return x
 
-    def used(self) -> set[str]:
-        """Names that some node takes."""
-        return {name for node in self._nodes for name in node.input}
-
     def finish(self, inputs: dict[str, list[Any]], result: str, name: str, shape: list) -> bytes:
         """The model, with one output of this name and shape, 32-bit floats as the inputs are."""
         helper, number = self._onnx.helper, self._onnx.TensorProto.FLOAT
@@ -99,36 +95,33 @@ def policy(agent: runtime.Agent) -> bytes:
 
 def encoder(agent: runtime.Agent) -> bytes:
     """Observation [H, O], action [H, A], reward [H, 1], next_observation [H, O] -> z [Z]."""
-    g, inference = Graph(), agent.inference
+    g, inference, n = Graph(), agent.inference, agent.inference.latent_dim
     action = g.standardised("action", agent.actions.middle, agent.actions.half)
     inputs = ["observation", action, "reward", "next_observation"]
-    if isinstance(inference, Mean):
-        z = _mean(g, inference, inputs)
-    elif isinstance(inference, Gaussian):
-        z = _gaussian(g, inference, inputs)
-    else:
-        z = _least_squares(g, inference, inputs)
     sizes = {
         "observation": ["transitions", agent.observation_dim],
         "action": ["transitions", agent.action_dim],
         "reward": ["transitions", 1],
         "next_observation": ["transitions", agent.observation_dim],
     }
-    if "next_observation" not in g.used():
-        del sizes["next_observation"]
-    return g.finish(sizes, z, "z", [inference.latent_dim])
+    if isinstance(inference, LeastSquares):
+        z = _least_squares(g, inference, inputs)
+    else:
+        if not inference.next_observation:
+            del sizes["next_observation"], inputs[3]
+        out = g.mlp(inference.net, g.op("Concat", *inputs, axis=-1))
+        z = _mean(g, out) if isinstance(inference, Mean) else _gaussian(g, out, n)
+    return g.finish(sizes, z, "z", [n])
 
 
-def _mean(g: Graph, of: Mean, inputs: list[str]) -> str:
-    joined = g.op("Concat", *inputs[: 4 if of.next_observation else 3], axis=-1)
-    codes = g.double(g.op("Tanh", g.mlp(of.net, joined)))
+def _mean(g: Graph, out: str) -> str:
+    codes = g.double(g.op("Tanh", out))
     rows = g.double(g.op("Shape", codes, start=0, end=1))
     return g.op("Div", g.total(codes), g.op("Max", rows, g.constant(1, np.float64)))
 
 
-def _gaussian(g: Graph, of: Gaussian, inputs: list[str]) -> str:
-    joined = g.op("Concat", *inputs[: 4 if of.next_observation else 3], axis=-1)
-    out, n = g.double(g.mlp(of.net, joined)), of.latent_dim
+def _gaussian(g: Graph, out: str, n: int) -> str:
+    out = g.double(out)
     # log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which does not overflow.
     raw, zero, one = g.part(out, n, 2 * n), g.constant(0, np.float64), g.constant(1, np.float64)
     small = g.op("Exp", g.op("Neg", g.op("Abs", raw)))

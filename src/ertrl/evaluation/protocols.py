@@ -20,14 +20,13 @@ A simulation that diverges ends its row, whose results are NaN; the other rows g
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
-from annotated_types import Interval
 
 from ertrl import rng
-from ertrl.config import Count
+from ertrl.config import Count, CountOrZero
 from ertrl.data import Dataset, TaskData
 from ertrl.envs import Family, Watch, rollout
 from ertrl.envs.rollout import told_success
@@ -44,7 +43,7 @@ class EvaluationConfig:
 
     episodes: Count = 3
     """Evaluation lasts this many horizons; the return of its last episode is reported."""
-    prior_episodes: Annotated[int, Interval(ge=0, le=99_999_999)] = 2
+    prior_episodes: CountOrZero = 2
     """Online and non-prior protocols infer z for the first time after this many horizons."""
     repeats: Count = 2
     """Independent repeats per task."""

@@ -10,11 +10,11 @@ from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from annotated_types import Interval, Predicate
+from annotated_types import Predicate
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import Amount, Count, Share, Widths, rising
+from ertrl.config import Amount, Count, CountOrZero, Share, Widths, rising
 from ertrl.learners.base import Learner, LearnerStep
 from ertrl.learners.critic import critic_step
 from ertrl.nets import MLP, Sample, TanhGaussian, Trained, Twin, log_density, over_batch, toward
@@ -83,7 +83,7 @@ class Brac(Learner):
     """Weight of the squared mean and log-std of the policy."""
     log_std_range: Annotated[tuple[float, float], Predicate(rising)] = (-20.0, 0.0)
     """Bounds of the policy's log-std."""
-    warm_start: Annotated[int, Interval(ge=0, le=99_999_999)] = 0
+    warm_start: CountOrZero = 0
     """Updates at the start in which the actor only imitates the data (maximum likelihood) and
     alpha rests, while critics and dual critic learn. BRAC clones first, too."""
 

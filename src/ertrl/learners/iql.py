@@ -14,7 +14,7 @@ from annotated_types import Gt, Lt
 from jaxtyping import Array, Float
 
 from ertrl import losses
-from ertrl.config import Amount, Share, Widths
+from ertrl.config import Amount, Positive, Share, Widths
 from ertrl.learners.base import Learner, LearnerStep
 from ertrl.learners.critic import critic_step
 from ertrl.nets import MLP, Trained, Twin, over_batch, toward
@@ -67,7 +67,7 @@ class Iql(Learner):
     """Which expectile of the logged actions' worth a state's value is; near 1: the best of them."""
     temperature: Amount = 3.0
     """How much more a better action is imitated: its weight is exp(temperature x advantage)."""
-    weight_max: Annotated[float, Gt(0)] = 100.0
+    weight_max: Positive = 100.0
     """Upper bound of that weight."""
 
     def init(self, dims: Dims, latent_dim: int, key):

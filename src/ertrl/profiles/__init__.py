@@ -9,14 +9,14 @@ whose settings apply first (a family can also name it itself: `Family.like`); `o
 variant of the family itself
 variants.NAME               all of the above again, applied last: `released` is what the authors'
 released code does where that differs from the paper (docs/released.md)
-The profile `logs` also takes sizes that follow from the data: sizes.py.
+The profile `logs` also takes sizes that follow from the data: `settings_for`.
 """
 
 import json
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from ertrl.collection.config import BehaviourConfig, CollectConfig, ScriptedConfig
 from ertrl.config import replace_from_json
@@ -25,7 +25,6 @@ from ertrl.envs import family_names, make_family
 from ertrl.errors import ConfigError, unknown
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
-from ertrl.profiles.sizes import DataSize, fitting_batch, settings_for
 from ertrl.training.config import TrainConfig
 
 SECTIONS = {"collect", "scripted", "train", "encoder", "methods", "learners", "options"}
@@ -130,7 +129,10 @@ def train_config(
     config = TrainConfig(replace(default, encoder=encoder), get_learner(learner)())
     size = None if dataset is None else DataSize.of(dataset)
     if size is not None and profile == LOGS:
-        config = replace_from_json(config, _known(settings_for(size), config))
+        follows, known = settings_for(size), config.learner
+        # Not every learner has a discount.
+        follows["learner"] = {k: v for k, v in follows["learner"].items() if hasattr(known, k)}
+        config = replace_from_json(config, follows)
     for layer in _layers(profile, family, variant):
         parts = {
             **layer.get("train", {}),
@@ -139,8 +141,9 @@ def train_config(
         }
         config = replace_from_json(config, parts)
         config = replace_from_json(config, {"method": layer.get("methods", {}).get(method, {})})
-    if size is not None:
-        config = replace_from_json(config, fitting_batch(config.sampling.meta_batch, size))
+    if size is not None:  # no more tasks per step than there are to draw from
+        meta_batch = max(2, min(config.sampling.meta_batch, size.training_tasks))
+        config = replace_from_json(config, {"sampling": {"meta_batch": meta_batch}})
     return config
 
 
@@ -149,7 +152,47 @@ def default_profile(dataset: Dataset | None) -> str:
     return "laptop" if dataset is None or dataset.has_simulator else LOGS
 
 
-def _known(settings: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
-    """Without what this learner has no setting for: not every one has a discount."""
-    own = {k: v for k, v in settings["learner"].items() if hasattr(config.learner, k)}
-    return {**settings, "learner": own}
+class DataSize(NamedTuple):
+    """What a dataset's size says about the settings that suit it."""
+
+    training_tasks: int
+    fewest_transitions: int
+    """Of a training task."""
+    transitions: int
+    """Of all training tasks."""
+    horizon: int
+    numbers: int
+    """Of an observation and an action together."""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "DataSize":
+        counts = [len(dataset.task(task).steps) for task in dataset.group("train")]
+        numbers = dataset.dims.observation + dataset.dims.action
+        return cls(len(counts), min(counts, default=0), sum(counts), dataset.horizon, numbers)
+
+
+def settings_for(size: DataSize) -> dict[str, Any]:
+    """The profile `logs`: widths, batches, discount and updates for data of this size."""
+    width = 128 if size.numbers <= 40 else 256
+    hidden = [width] * (2 if size.numbers <= 12 else 3)
+    meta_batch = max(2, min(16, size.training_tasks))
+    batch_size = min(256, 512 // meta_batch)
+    # Twenty looks at each transition; from far fewer than these updates no critic learns.
+    wanted = 20 * size.transitions / (meta_batch * batch_size)
+    updates = int(min(max(wanted, 5_000), 20_000) // 1000 * 1000)
+    return {
+        "sampling": {
+            "meta_batch": meta_batch,
+            "batch_size": batch_size,
+            "context_size": max(4, min(64, size.fewest_transitions // 4)),
+        },
+        # A reward a sixth of an episode away still counts about a third; critics that look further
+        # have not learned to within these updates.
+        "learner": {"hidden": hidden, "discount": min(max(1 - 6 / size.horizon, 0.9), 0.99)},
+        "method": {
+            "encoder": {"hidden": hidden, "latent_dim": min(max(size.training_tasks, 4), 16)}
+        },
+        "updates": updates,
+        "evaluate_every": updates,
+        "checkpoint_every": 1000,
+    }

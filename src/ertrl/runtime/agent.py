@@ -8,7 +8,7 @@ import numpy as np
 from ertrl.errors import DataError
 from ertrl.runtime.actions import ActionRange
 from ertrl.runtime.inference import Belief, Inference
-from ertrl.runtime.layers import MLP
+from ertrl.runtime.layers import MLP, Arrays
 from ertrl.text import Described
 
 
@@ -41,8 +41,8 @@ class Agent(Described):
                     f"the {part} does not fit observations of {sizes[0]} and actions of {sizes[1]} "
                     "numbers"
                 )
-        weights = {**self.inference.arrays(), **self.policy.arrays("policy")}
-        for name, array in {**weights, "range": self.actions.low + self.actions.high}.items():
+        numbers = {**self.arrays(), "range": self.actions.low + self.actions.high}
+        for name, array in numbers.items():
             if not np.isfinite(array).all():
                 raise DataError(f"{name} holds NaN or infinite numbers")
 
@@ -50,6 +50,10 @@ class Agent(Described):
         known = {name: self.about[name] for name in ("method", "learner") if name in self.about}
         sizes = {"observation": self.observation_dim, "action": self.action_dim}
         return {**known, **sizes, "z": self.inference.latent_dim}
+
+    def arrays(self) -> Arrays:
+        """All weights, as agent.safetensors holds them."""
+        return {**self.inference.arrays(), **self.policy.arrays("policy")}
 
     def act(self, observation: Any, z: np.ndarray) -> np.ndarray:
         """Best action for one observation [O] in the task that z stands for."""

@@ -39,11 +39,6 @@ def describe(agent: Agent) -> dict[str, Any]:
     }
 
 
-def arrays_of(agent: Agent) -> Arrays:
-    """What agent.safetensors holds."""
-    return {**agent.inference.arrays(), **agent.policy.arrays("policy")}
-
-
 def load(folder: str | Path) -> Agent:
     """Load an exported agent; every byte is checked."""
     path = Path(folder)

@@ -3,13 +3,11 @@
 from ertrl.training.loop import train_run, train_together
 from ertrl.training.run import Run, Runs, lengthen, open_runs
 from ertrl.training.sinks import SinkName, check_sinks
-from ertrl.training.update import TrainState
 
 __all__ = [
     "Run",
     "Runs",
     "SinkName",
-    "TrainState",
     "check_sinks",
     "lengthen",
     "open_runs",

@@ -1,11 +1,9 @@
 """Settings of a run."""
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from annotated_types import Interval
-
-from ertrl.config import UNSAID, Count, Seed, Share, check
+from ertrl.config import UNSAID, Count, CountOrZero, Seed, Share, check
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
 from ertrl.evaluation.protocols import EvaluationConfig
@@ -24,7 +22,7 @@ class Schedule:
     """Encoder updates in a turn, each on contexts of its own: N_k of arXiv 2405.12001."""
     policy_updates: Count = field(default=1, metadata=UNSAID)
     """Policy updates from one turn of the encoder to the next: N_acc of arXiv 2405.12001."""
-    stop: Annotated[int, Interval(ge=0, le=99_999_999)] = field(default=0, metadata=UNSAID)
+    stop: CountOrZero = field(default=0, metadata=UNSAID)
     """Updates after which the encoder stays as it is; 0: it never stops."""
 
 

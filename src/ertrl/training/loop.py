@@ -18,10 +18,9 @@ from ertrl.evaluation import evaluate_agent, summarise
 from ertrl.progress import Meter, ProgressStyle, say
 from ertrl.provenance import device_text, threads
 from ertrl.signals import stop_signals
+from ertrl.training.beforehand import check_memory, check_own_code
 from ertrl.training.config import TrainConfig
-from ertrl.training.memory import check_memory
 from ertrl.training.metrics import MetricsLog
-from ertrl.training.own_parts import check_own_code
 from ertrl.training.records import settle
 from ertrl.training.run import Run
 from ertrl.training.sinks import SINKS, SinkName, check_sinks
@@ -132,36 +131,28 @@ class _Trainee:
         self, state: TrainState, metrics: dict[str, np.ndarray], batches: TaskBatch
     ) -> None:
         """Stop at the first number that is none, and keep the update that made it."""
-        bad = [
-            (int(np.argmin(np.isfinite(values))), name)
-            for name, values in metrics.items()
-            if not np.isfinite(values).all()
-        ]
-        if not bad and not _all_finite(state):
-            # Metrics are computed before the optimiser's step: look at what it made, too.
-            bad.append(self._first_bad_weights(batches))
-        if not bad:
+        # Metrics are computed before the optimiser's step: look at what it made, too.
+        if all(np.isfinite(x).all() for x in metrics.values()) and _all_finite(state):
             return
-        offset, name = min(bad)
-        before = _advanced(self.run, self.state, batches, offset, self.key)
-        found = metrics[name][offset] if name in metrics else "not finite"
-        what = f"{name} became {found} at update {self.step + offset + 1}"
-        self.run.keep_divergence(before, jax.tree.map(lambda x: x[offset], batches), self.key, what)
-        kept = self.run.checkpoints.steps()
-        raise TrainingDiverged(
-            f"{self.run.name}: {what}. The last good checkpoint is at update "
-            f"{kept[-1] if kept else 0}. `ertrl replay {self.run.path}` names the operation that "
-            "failed. A smaller learning rate or checking the dataset's rewards (`ertrl verify`) "
-            "usually helps."
-        )
-
-    def _first_bad_weights(self, batches: TaskBatch) -> tuple[int, str]:
-        """Which of the updates spoilt the state, and where."""
+        run, after, bad = self.run, self.state, {}
+        chunk = make_chunk(run.config, run.scaling)
         for offset in range(len(batches.task)):
-            state = _advanced(self.run, self.state, batches, offset + 1, self.key)
-            if not _all_finite(state):
+            before, batch = after, jax.tree.map(lambda x, i=offset: x[i : i + 1], batches)
+            bad = {name: x[offset] for name, x in metrics.items() if not np.isfinite(x[offset])}
+            if not bad:
+                after, _ = chunk(before, batch, self.key)  # the same bits as all at once
+                bad = dict.fromkeys(not_finite(after), "not finite")
+            if bad:
                 break
-        return offset, next(not_finite(state), "")
+        name = next(iter(bad), "")
+        what = f"{name} became {bad.get(name)} at update {self.step + offset + 1}"
+        run.keep_divergence(before, jax.tree.map(lambda x: x[0], batch), self.key, what)
+        kept = run.checkpoints.steps()
+        raise TrainingDiverged(
+            f"{run.name}: {what}. The last good checkpoint is at update {kept[-1] if kept else 0}. "
+            f"`ertrl replay {run.path}` names the operation that failed. A smaller learning rate "
+            "or checking the dataset's rewards (`ertrl verify`) usually helps."
+        )
 
     def save(self) -> None:
         self.run.save(self.state, self.log, self._together)
@@ -282,13 +273,3 @@ def _warn_of_collapse(run: Run) -> None:
 def _all_finite(state: TrainState) -> jax.Array:
     arrays = jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))
     return jnp.all(jnp.stack([jnp.isfinite(x).all() for x in arrays]))
-
-
-def _advanced(
-    run: Run, state: TrainState, batches: TaskBatch, count: int, key: jax.Array
-) -> TrainState:
-    """The state after so many of the updates, one at a time: the same bits as all at once."""
-    chunk = make_chunk(run.config, run.scaling)
-    for i in range(count):
-        state, _ = chunk(state, jax.tree.map(lambda x, i=i: x[i : i + 1], batches), key)
-    return state

@@ -1,13 +1,15 @@
 """metrics.jsonl of a run: a line per chunk of updates and per evaluation."""
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 from ertrl import store
 from ertrl.errors import CorruptFileError
-from ertrl.training.shapes import fit_line
+from ertrl.shape import fit
+from ertrl.training.shapes import MetricsLine
 
 
 class MetricsLog:
@@ -42,7 +44,10 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         raise CorruptFileError(f"{path} holds a line that is not JSON") from None
     for line in found:
-        fit_line(line, path)
+        fit(line, MetricsLine, path)
+        for name, value in line.items():
+            if name != "kind" and (type(value) not in (int, float) or not math.isfinite(value)):
+                raise CorruptFileError(f"{path}: {name} is {value!r}; expected a finite number")
     return found
 
 

@@ -13,11 +13,9 @@ train.log                  error output, where it was trained among others
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 
 from ertrl import store
@@ -32,13 +30,12 @@ from ertrl.provenance import provenance
 from ertrl.provenance import threads as process_threads
 from ertrl.runtime import ActionRange
 from ertrl.text import Described
+from ertrl.training.beforehand import check_memory, check_own_code, own_code, try_own_parts
 from ertrl.training.config import TrainConfig
-from ertrl.training.memory import blank_batch, check_memory
 from ertrl.training.metrics import MetricsLog, check_metrics, read_metrics
-from ertrl.training.own_parts import check_own_code, own_code, try_own_parts
 from ertrl.training.records import CONTENTS, FORMAT, ArrayRecords, Records, new_contents
 from ertrl.training.shapes import RunSpec
-from ertrl.training.update import TrainState, init, not_finite
+from ertrl.training.update import TrainState, blank_batch, blank_state, init, not_finite
 from ertrl.types import Dims, TaskBatch
 
 KEPT_CHECKPOINTS = 2
@@ -196,7 +193,7 @@ class Run(Described):
         if step not in known:
             raise RunError(f"{self.path} has checkpoints at updates {known}, not at {step}")
         description, blob, weights = self._checked(step)
-        state = store.tree_from_bytes(blob, _blank_state(self.config, self.dims), weights)
+        state = store.tree_from_bytes(blob, blank_state(self.config, self.dims), weights)
         if name := next(not_finite(state), ""):
             raise CorruptFileError(f"{weights}: {name} holds NaN or infinite numbers")
         if int(state.step) != step:
@@ -248,7 +245,7 @@ class Run(Described):
         step = self.divergences.chosen(step)
         description, blob, file = self.divergences.read_arrays(step)
         like = (
-            _blank_state(self.config, self.dims),
+            blank_state(self.config, self.dims),
             blank_batch(self.config, self.dims),
             jax.ShapeDtypeStruct((2,), "uint32"),
         )
@@ -282,12 +279,6 @@ class Run(Described):
     def add_probes(self, result: dict[str, Any]) -> None:
         with self.probes.changing(result["step"]):
             store.write_json(self.probes.path(result["step"]), result)
-
-
-@lru_cache(maxsize=8)
-def _blank_state(config: TrainConfig, dims: Dims) -> TrainState:
-    """The shapes of a state; tracing what makes them takes longer than reading it."""
-    return eqx.filter_eval_shape(init, config, dims)
 
 
 def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:

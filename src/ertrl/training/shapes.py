@@ -1,13 +1,10 @@
 """Declared shapes of the files of a run; evaluations and probes have theirs in `evaluation`."""
 
-import math
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from ertrl.data.layout import check_range
-from ertrl.errors import CorruptFileError
 from ertrl.evaluation.shapes import RECORDS as MEASURED
 from ertrl.evaluation.shapes import Numbered
 from ertrl.shape import (
@@ -21,7 +18,6 @@ from ertrl.shape import (
     Steps,
     Text,
     Whole,
-    fit,
     rectangle,
 )
 
@@ -118,11 +114,3 @@ class MetricsLine(Open):
 
 RECORDS: dict[str, Any] = {**MEASURED, "checkpoints": Checkpoint, "divergences": Divergence}
 """Folder -> shape of its descriptions."""
-
-
-def fit_line(line: Any, origin: Path) -> None:
-    """Raise unless this is a line of metrics."""
-    fit(line, MetricsLine, origin)
-    for name, value in line.items():
-        if name != "kind" and (type(value) not in (int, float) or not math.isfinite(value)):
-            raise CorruptFileError(f"{origin}: {name} is {value!r}; expected a finite number")

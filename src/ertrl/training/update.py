@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,7 +15,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from ertrl import rng
 from ertrl.data.scaling import Scaling
 from ertrl.training.config import TrainConfig
-from ertrl.types import Context, Dims, Metrics, TaskBatch
+from ertrl.types import Context, Dims, Metrics, TaskBatch, Transitions
 
 
 class TrainState(NamedTuple):
@@ -33,7 +33,33 @@ def init(config: TrainConfig, dims: Dims) -> TrainState:
     return TrainState(
         config.method.init(dims, method_key),
         config.learner.init(dims, config.method.latent_dim, learner_key),
-        jax.numpy.zeros((), jax.numpy.int32),
+        jnp.zeros((), jnp.int32),
+    )
+
+
+@lru_cache(maxsize=8)
+def blank_state(config: TrainConfig, dims: Dims) -> TrainState:
+    """The shapes of a state; tracing what makes them takes longer than reading one."""
+    return eqx.filter_eval_shape(init, config, dims)
+
+
+def blank_batch(config: TrainConfig, dims: Dims) -> TaskBatch:
+    """The shapes of one batch."""
+    sizes, real = config.drawn, "float32"
+    many = (sizes.meta_batch, sizes.batch_size)
+    contexts = (sizes.meta_batch, sizes.contexts_per_task, sizes.context_size)
+    length = config.method.window
+    windows = (sizes.meta_batch, sizes.windows(length), length) if length else ()
+
+    def rows(kind, *axes):
+        return kind(*(jax.ShapeDtypeStruct((*axes, *width), real) for width in dims.widths))
+
+    return TaskBatch(
+        task=jax.ShapeDtypeStruct((sizes.meta_batch,), "int32"),
+        context=rows(Context, *contexts),
+        rl=rows(Transitions, *many),
+        more_rl=rows(Transitions, config.learner.extra_batches, *many),
+        windows=rows(Context, *windows) if length else None,
     )
 
 
@@ -76,7 +102,7 @@ def update(
     method, learner = config.method, config.learner
     if config.decay:
         left = (config.updates - state.step) / (config.decay * config.updates)
-        rate = learner.learning_rate * jax.numpy.clip(left, 0, 1)
+        rate = learner.learning_rate * jnp.clip(left, 0, 1)
         learner = replace(learner, learning_rate=rate)
     method_key, learner_key = jax.random.split(jax.random.fold_in(key, state.step))
     z = method.draw(state.method, batch.context.first(), method_key)

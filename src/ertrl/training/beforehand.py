@@ -1,21 +1,48 @@
-"""Methods and learners of one's own: found out before the first update, not after hours."""
+"""What would stop a run is found out before the first update, not after hours."""
 
 import inspect
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 
 from ertrl import store
 from ertrl.errors import ErtrlError, PluginError, RunError
 from ertrl.learners import LearnerStep
+from ertrl.memory import require_memory
 from ertrl.plugins import is_ours, raised_at
 from ertrl.training.config import TrainConfig
-from ertrl.training.memory import blank_batch
-from ertrl.training.update import changed_types, init, run_key, update
+from ertrl.training.update import (
+    blank_batch,
+    blank_state,
+    changed_types,
+    init,
+    run_key,
+    update,
+)
 from ertrl.types import Dims
+
+
+def check_memory(config: TrainConfig, dims: Dims, runs: int = 1) -> None:
+    """Refuse sizes that this machine cannot hold, for so many runs in one program."""
+    # Batches are gathered while those before are on the device; places are drawn in double.
+    batches = runs * 3 * config.updates_per_call * _bytes(blank_batch(config, dims))
+    require_memory(batches, "batches of a call", "sampling.* or updates_per_call")
+    # The state before and after a call, gradients and temporaries.
+    state = runs * 4 * _bytes(blank_state(config, dims))
+    require_memory(batches + state, "networks and batches", "hidden widths or latent_dim")
+
+
+def _bytes(tree: object) -> int:
+    leaves = jax.tree.leaves(eqx.filter(tree, lambda x: hasattr(x, "dtype")))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+
+
+# --- methods and learners of one's own ---
 
 
 def own_code(config: TrainConfig) -> dict[str, str]:
@@ -56,22 +83,19 @@ def try_own_parts(config: TrainConfig, dims: Dims) -> None:
     own = [part for part in (config.method, config.learner) if not is_ours(type(part))]
     if not own:
         return
-    names = " and ".join(f"'{part.name}'" for part in own)
     try:
         _try(config, dims)
-    except ErtrlError as error:
-        raise PluginError(f"{names} cannot be trained: {error}. {_advice(own)}") from error
     except Exception as error:
-        at = raised_at(error)
-        told = " ".join(str(error).split())[:300]
-        where = f"{at}: " if at else ""
+        told = str(error)
+        if not isinstance(error, ErtrlError):
+            at = raised_at(error)
+            where = f"{at}: " if at else ""
+            told = f"{where}{type(error).__name__}: {' '.join(told.split())[:300]}"
+        names = " and ".join(f"'{part.name}'" for part in own)
         raise PluginError(
-            f"{names} cannot be trained: {where}{type(error).__name__}: {told}. {_advice(own)}"
+            f"{names} cannot be trained: {told}. `ertrl check-plugin FILE.py` looks at all that "
+            f"{own[0].name} has to keep"
         ) from error
-
-
-def _advice(own: list[Any]) -> str:
-    return f"`ertrl check-plugin FILE.py` looks at all that {own[0].name} has to keep"
 
 
 def _try(config: TrainConfig, dims: Dims) -> None:
