@@ -17,9 +17,7 @@ from ertrl import rng
 from ertrl.data import Dataset
 from ertrl.envs import rollout
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.codes import random_codes
-from ertrl.evaluation.context import ContextBuffer
-from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.context import EVALUATION_SEED, ContextBuffer, random_codes
 
 ALIKE = 1e-4
 """Two tasks whose codes are nearer than this share of the spread of all cannot be told apart."""

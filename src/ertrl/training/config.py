@@ -8,7 +8,7 @@ from annotated_types import Interval
 from ertrl.config import UNSAID, Count, Seed, Share, check
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
-from ertrl.evaluation.protocols import EvaluationConfig
+from ertrl.evaluation.trial import EvaluationConfig
 from ertrl.learners import Learner
 from ertrl.methods import Method
 

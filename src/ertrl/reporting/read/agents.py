@@ -14,9 +14,8 @@ from ertrl.data import Dataset
 from ertrl.envs import Watch
 from ertrl.envs.plane import position_slice
 from ertrl.evaluation import PROTOCOLS, Agent
-from ertrl.evaluation.codes import random_codes
-from ertrl.evaluation.evaluate import EVALUATION_SEED
-from ertrl.evaluation.protocols import Trial
+from ertrl.evaluation.context import EVALUATION_SEED, random_codes
+from ertrl.evaluation.trial import Trial
 from ertrl.reporting.read.results import FamilyResults, SeedRun
 from ertrl.training import Run
 from ertrl.types import Episodes
