@@ -12,7 +12,7 @@ import numpy as np
 from ertrl.api import load_agent
 from ertrl.data import Dataset
 from ertrl.envs import Watch
-from ertrl.envs.plane import position_slice
+from ertrl.envs.render import position_slice
 from ertrl.evaluation import PROTOCOLS, Agent
 from ertrl.evaluation.context import EVALUATION_SEED, random_codes
 from ertrl.evaluation.trial import Trial

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ertrl.data import Dataset
-from ertrl.envs.plane import goal_of
+from ertrl.envs.render import goal_of
 from ertrl.errors import DataError, ReportError, RunError
 from ertrl.progress import say
 from ertrl.reporting.read.agents import Watched, watch
