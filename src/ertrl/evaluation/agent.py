@@ -1,6 +1,6 @@
 """A trained agent: infers z from a context and acts on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -183,30 +183,28 @@ class Agent(Described):
         'action' [H, A] in the units of the logs that it was trained on, 'reward' [H] and
         'next_observation' [H, O], in any order of rows.
         """
+        logged = isinstance(transitions, Transitions)
+        arrays = self.checked(transitions._asdict() if logged else transitions)
+        if not logged:
+            arrays[1] = self.action_range.checked(arrays[1])
+        return AdaptedAgent(self, self.encode(Context.of(x[None] for x in arrays))[0])
+
+    def checked(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+        """(s, a, r, s') as arrays [H, ...], if they make a context."""
         names = Context._fields[:4]
-        given = transitions._asdict() if isinstance(transitions, Transitions) else transitions
         if not isinstance(given, Mapping):
             raise DataError(
                 "adapt takes the transitions of a dataset's task, or a mapping with "
                 f"{', '.join(names)}; got {type(given).__name__}"
             )
-        missing = [name for name in names if name not in given]
-        if missing:
+        if missing := [name for name in names if name not in given]:
             raise DataError(f"a context needs {', '.join(names)}; missing: {', '.join(missing)}")
         try:
-            arrays = [np.asarray(given[name], np.float32)[None] for name in names]
+            arrays = [np.asarray(given[name], np.float32) for name in names]
         except (TypeError, ValueError) as error:
             raise DataError(f"a context is made of numbers: {error}") from None
-        self.check_context(arrays)
-        if not isinstance(transitions, Transitions):
-            arrays[1] = self.action_range.checked(arrays[1])
-        return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
-
-    def check_context(self, arrays: Sequence[np.ndarray]) -> None:
-        """Refuse arrays [1, H, ...] that are no context."""
-        names = Context._fields[:4]
         rows = arrays[2].size  # as many as there are rewards
-        shapes = {name: array.shape[1:] for name, array in zip(names, arrays, strict=True)}
+        shapes = {name: array.shape for name, array in zip(names, arrays, strict=True)}
         widths = zip(names, self.dims.widths[:4], strict=True)
         expected = {name: (rows, *width) for name, width in widths}
         if shapes != expected or not rows:
@@ -216,6 +214,7 @@ class Agent(Described):
             )
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
+        return arrays
 
 
 class AdaptedAgent(Described):
@@ -250,10 +249,10 @@ class BufferedAgent(Described):
 
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
-        row = [np.asarray(x, np.float32) for x in (observation, action, reward, next_observation)]
-        self._agent.check_context([x[None, None] for x in row])
+        step = [observation], [action], [reward], [next_observation]
+        row = self._agent.checked(dict(zip(Context._fields[:4], step, strict=True)))
         row[1] = self._agent.action_range.checked(row[1])
-        self._known.add([x[None] for x in row], np.ones(1, bool))
+        self._known.add(row, np.ones(1, bool))
         self.transitions += 1
 
     def act(self, observation: np.ndarray) -> np.ndarray:

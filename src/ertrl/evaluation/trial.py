@@ -106,7 +106,7 @@ class Trial:
         self.take_over(rows, z[rows], self.buffer.count[rows])
 
     def take_over(self, rows: np.ndarray, z: np.ndarray, transitions: np.ndarray | int) -> None:
-        """Give these rows a z that comes from elsewhere; so many transitions are behind it."""
+        """Give these rows this z; so many transitions are behind it."""
         self.z[rows] = z
         self.behind_z[rows] = transitions
 
