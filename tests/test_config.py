@@ -25,7 +25,7 @@ from ertrl.config import (
 )
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
-from ertrl.evaluation.protocols import EvaluationConfig
+from ertrl.evaluation.trial import EvaluationConfig
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.profiles import _own_layers

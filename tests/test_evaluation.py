@@ -87,9 +87,13 @@ def test_the_oracle_sees_the_best_policys_transitions_only(tiny_run, tiny_datase
 
 def test_agents_of_one_configuration_share_their_compiled_programs(tiny_run):
     from ertrl import api
+    from ertrl.evaluation.agent import _encode
 
     one, other = api.load_agent(tiny_run), api.load_agent(tiny_run)
-    assert one._programs is other._programs
+    one.encode(one.nothing(3))
+    before = _encode._cache_size()
+    other.encode(other.nothing(3))
+    assert _encode._cache_size() == before
 
 
 def test_two_evaluations_at_once_lose_nothing(tiny_run, tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ertrl.data.sampler import SamplingConfig
-from ertrl.evaluation.idaq import CANDIDATES, EPISODES, _least_like, idaq
-from ertrl.evaluation.protocols import EvaluationConfig, Trial
+from ertrl.evaluation.protocols import IDAQ_CANDIDATES, IDAQ_EPISODES, _least_like, idaq
+from ertrl.evaluation.trial import EvaluationConfig, Trial
 from ertrl.types import Transitions
 from toys import DIMS, ToyFamily, second_row_diverges
 
@@ -109,8 +109,8 @@ def test_the_context_behind_the_reported_z_is_counted():
 def test_a_short_evaluation_is_prolonged():
     """Three episodes would leave nothing between trying and the last one."""
     result, played = play([0.61], episodes=3)
-    assert len(played) == EPISODES
-    assert result.interaction_steps.tolist() == [[EPISODES * HORIZON]]
+    assert len(played) == IDAQ_EPISODES
+    assert result.interaction_steps.tolist() == [[IDAQ_EPISODES * HORIZON]]
 
 
 @pytest.mark.parametrize("row", range(3))
@@ -134,7 +134,7 @@ def test_a_diverged_episode_is_never_context():
 
 def test_the_candidate_farthest_from_all_tried_ones_is_taken():
     known = np.array([[0.0], [1.0], [5.0], [5.5], [10.0]])
-    assert len(known) == CANDIDATES, "so that all are looked at"
+    assert len(known) == IDAQ_CANDIDATES, "so that all are looked at"
     draw = np.random.default_rng(0)
     assert _least_like(known, [0], draw) == 4
     assert _least_like(known, [0, 4], draw) == 2  # min distances: 1, 5, 4.5

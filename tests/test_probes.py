@@ -160,14 +160,14 @@ def test_whom_a_code_follows_is_told_by_where_it_is_on_the_way():
 
 
 def test_tasks_are_acted_that_are_not_the_own_one(tiny_dataset):
-    pairs = swap.draw_pairs(tiny_dataset, 2)
-    assert (pairs.task != pairs.acted).all()
-    assert set(pairs.acted) <= set(tiny_dataset.group("train"))
-    assert sorted(set(pairs.task)) == sorted(tiny_dataset.tasks)
-    assert len(pairs.task) == 2 * len(tiny_dataset.tasks)
-    everybody = swap.draw_pairs(tiny_dataset, 1000)
+    tasks, acted = swap.draw_pairs(tiny_dataset, 2)
+    assert (tasks != acted).all()
+    assert set(acted) <= set(tiny_dataset.group("train"))
+    assert sorted(set(tasks)) == sorted(tiny_dataset.tasks)
+    assert len(tasks) == 2 * len(tiny_dataset.tasks)
+    tasks, acted = swap.draw_pairs(tiny_dataset, 1000)
     first = tiny_dataset.group("train")[0]
-    assert set(everybody.acted[everybody.task == first]) == set(tiny_dataset.group("train")[1:])
+    assert set(acted[tasks == first]) == set(tiny_dataset.group("train")[1:])
 
 
 class Walker:

@@ -21,7 +21,8 @@ from ertrl.envs import Family, group_title, make_family
 from ertrl.envs.families import own_family
 from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import PAPER_PROTOCOLS, Agent, Evaluation, evaluate_agent, warn_of_scale
-from ertrl.evaluation.evaluate import EVALUATION_SEED, check_protocols
+from ertrl.evaluation.context import EVALUATION_SEED
+from ertrl.evaluation.evaluate import check_protocols
 from ertrl.learners import Learner, own_learner
 from ertrl.methods import Method, own_method
 from ertrl.profiles import (

@@ -5,7 +5,7 @@ from ertrl.envs.family import Family, Simulation, Step, parse_options
 from ertrl.envs.gym import FamilyEnv, FamilyVectorEnv, env_id
 from ertrl.envs.own import register_family
 from ertrl.envs.rollout import Watch, anchor_returns, mean_returns, rollout, success_rates
-from ertrl.envs.tasks import GROUP_TITLES, GROUPS, Split, group_title
+from ertrl.envs.tasks import GROUP_TITLES, GROUPS, group_title
 
 __all__ = [
     "GROUPS",
@@ -14,7 +14,6 @@ __all__ = [
     "FamilyEnv",
     "FamilyVectorEnv",
     "Simulation",
-    "Split",
     "Step",
     "Watch",
     "anchor_returns",

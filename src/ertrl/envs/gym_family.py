@@ -9,13 +9,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
 from ertrl.envs.family import Family, Option, Simulation, Step
-from ertrl.envs.foreign import Make, Wanted, blame, check_spaces, make_env
-from ertrl.envs.workers import Rows, spread
+from ertrl.envs.foreign import Make, Rows, Wanted, blame, make_env, spread
 from ertrl.errors import ConfigError, PluginError, SimulationError
 
 Reward = Callable[[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]], np.ndarray]
@@ -43,8 +41,7 @@ class GymFamily(Family):
         self.parameters = np.array([self._numbers(row, task) for row, task in enumerate(tasks)])
         self._make, self._reward, self._expert = make, reward, expert
         if not hasattr(self, "layout"):
-            first = self.parameters[:1]
-            self._look(make_env(*self._titles(first), make, self.named(first[0])), horizon)
+            self._look(horizon)
         super().__init__(**options)
 
     def _numbers(self, row: int, task: Mapping[str, float]) -> list[float]:
@@ -55,9 +52,8 @@ class GymFamily(Family):
                 f"{list(self.parameter_names)}, task {row} has {list(task)}"
             )
         for name, value in task.items():
-            text = isinstance(value, (str, bytes))
-            if text or not _is_number(value):
-                vector = np.iterable(value) and not text
+            if not _is_number(value):
+                vector = np.iterable(value) and not isinstance(value, (str, bytes))
                 hint = f"; a vector is several numbers: {name}_x, {name}_y" if vector else ""
                 raise ConfigError(
                     f"{self.name}: task {row} has {name}={value!r}, but a task consists of finite "
@@ -74,9 +70,10 @@ class GymFamily(Family):
             for task, is_known, number in known
         ]
 
-    def _look(self, env: gymnasium.Env, horizon: int | None) -> None:
-        """Sizes, ends of actions and time limit, as the environment has them."""
-        seen, done = check_spaces(self.name, env)
+    def _look(self, horizon: int | None) -> None:
+        """Sizes, ends of actions and time limit, as the first task's environment has them."""
+        (title,), task = self._titles(self.parameters[:1]), self.named(self.parameters[0])
+        env, seen, done = make_env(title, self._make, task)
         self.layout = (("observation", int(np.prod(seen.shape))),)
         self.action_dim = int(np.prod(done.shape))
         self.action_low = done.low.ravel().astype(float).tolist()
@@ -159,7 +156,7 @@ class GymSimulation(Simulation):
 
     def __init__(self, family: GymFamily, rows: Rows, titles: Sequence[str]):
         self._family, self._rows, self._titles = family, rows, titles
-        self.size = n = len(rows)
+        self.size = n = len(titles)
         self._observation = np.zeros((n, family.observation_dim), np.float32)
         self._seeds, self._age = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._over = np.ones(n, bool)
@@ -212,11 +209,8 @@ class GymSimulation(Simulation):
 
     def state(self) -> dict[str, np.ndarray]:
         """Seeds and actions of the running episodes; rows behind an episode's age do not count."""
-        return {
-            "seeds": self._seeds.copy(),
-            "age": self._age.copy(),
-            "actions": self._actions.copy(),
-        }
+        kept = {"seeds": self._seeds, "age": self._age, "actions": self._actions}
+        return {name: array.copy() for name, array in kept.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Repeat the episodes up to where they were."""

@@ -1,7 +1,7 @@
 """Environments of one's own as a family: anything that Gymnasium knows, with Box spaces."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ertrl.envs.families import family_names, own_family
 from ertrl.envs.family import Family
@@ -48,15 +48,15 @@ def register_family(
     faster in `processes` of its own, as many as there are cores.
     """
     check_name(name, "family")
-    functions = {"make": make, "reward": reward, "expert": expert}
-    for argument, function in functions.items():
+    for argument, function in {"make": make, "reward": reward, "expert": expert}.items():
         if not callable(function) and (function is not None or argument == "make"):
             raise ConfigError(f"{name}: {argument} is a function, got {function!r}")
-    if horizon is not None:
-        _check_count(f"{name}: horizon", horizon, least=1)
-    _check_count(f"{name}: processes", processes, least=0)
-    if varies not in (None, "reward", "dynamics"):
-        raise ConfigError(f"{name}: varies is 'reward' or 'dynamics', got {varies!r}")
+    for argument, number, least in (("horizon", horizon, 1), ("processes", processes, 0)):
+        whole = hasattr(number, "__index__") and not isinstance(number, bool)
+        if number is not None and not (whole and number >= least):
+            raise ConfigError(
+                f"{name}: {argument} is a whole number of at least {least}, got {number!r}"
+            )
     if like and like not in family_names():
         raise ConfigError(f"{name}: like: {unknown('family', like, family_names())}")
     groups, table = _split(name, tasks)
@@ -70,14 +70,8 @@ def register_family(
     }
     kind = type("OwnFamily", (GymFamily,), about)
     family = kind(make, table, horizon=horizon, reward=reward, expert=expert)
-    own_family(family)
-    register_env(family)
+    register_env(own_family(family))
     return family
-
-
-def _check_count(what: str, number: Any, least: int) -> None:
-    if not hasattr(number, "__index__") or isinstance(number, bool) or number < least:
-        raise ConfigError(f"{what} is a whole number of at least {least}, got {number!r}")
 
 
 def _split(name: str, tasks: Tasks) -> tuple[dict[str, list[int]], list[Mapping[str, float]]]:
@@ -91,9 +85,8 @@ def _split(name: str, tasks: Tasks) -> tuple[dict[str, list[int]], list[Mapping[
             "[{'mass': 0.5}, {'mass': 1.0}], or such lists by group"
         )
     if isinstance(tasks, Mapping):
-        numbers = iter(range(len(table)))
-        split = {group: [next(numbers) for _ in members] for group, members in lists.items()}
+        groups = [group for group, members in lists.items() for _ in members]
     else:
-        groups = split_tasks([str(i) for i in range(len(table))])
-        split = {g: [int(i) for i, of in groups.items() if of == g] for g in groups.values()}
-    return {g: t for g, t in split.items() if t}, table
+        groups = list(split_tasks([str(i) for i in range(len(table))]).values())
+    split = {g: [i for i, of in enumerate(groups) if of == g] for g in dict.fromkeys(groups)}
+    return split, table

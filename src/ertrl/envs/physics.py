@@ -56,6 +56,8 @@ class MujocoSimulation(Simulation):
     noise: ClassVar[float]
     """Size of the random displacement at the start, in position and velocity."""
     velocity_noise: ClassVar[Literal["normal", "uniform"]]
+    axes: ClassVar[int] = 2
+    """How many of x and y it moves along."""
     action_dim: ClassVar[int]
     layout: ClassVar[tuple[tuple[str, int], ...]]
     """The parts of what `observe` returns: (name, how many numbers)."""
@@ -144,16 +146,19 @@ class MujocoSimulation(Simulation):
             array.flags.writeable = False
 
     def position(self) -> np.ndarray:
-        """What `outcome` wants to know of the state before the step, as a copy."""
-        return self.qpos[:, :2].copy()
+        """Where the robot is, as a copy."""
+        return self.qpos[:, : self.axes].copy()
 
     @abstractmethod
     def observe(self) -> np.ndarray:
         """Observations [N, O] of the current state, in an array of their own."""
 
-    @abstractmethod
     def outcome(self, before: np.ndarray) -> np.ndarray:
-        """Task-independent facts [N, F] that the reward is computed from."""
+        """Task-independent facts [N, F] for the reward; `before` is the position before the step.
+
+        By default the mean velocity over the step.
+        """
+        return (self.position() - before) / self.dt
 
     def terminated(self) -> np.ndarray:
         """Which rows are in a terminal state; by default none ever is."""

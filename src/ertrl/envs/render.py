@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ertrl.colours import COLOURS
 from ertrl.envs.family import Family, Simulation, Task
 from ertrl.envs.physics import Data, Model, MujocoSimulation, mujoco_module
-from ertrl.envs.plane import PlanePainter, position_slice
 from ertrl.envs.rollout import Policy
 from ertrl.errors import ErtrlError
 
@@ -135,6 +135,59 @@ class Painter:
         return geom
 
 
+class PlanePainter:
+    """Draws the way of a point so far, and its goal as a star."""
+
+    def __init__(self, family: Family, parameters: np.ndarray, width: int, height: int):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        where = position_slice(family)
+        assert where is not None
+        self._where, self._way = where, np.empty((0, 2))
+        figure = Figure(figsize=(width / 100, height / 100), dpi=100, layout="constrained")
+        self._canvas = FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        axes.set(aspect="equal", xlim=(-2, 2), ylim=(-1.4, 1.6), xticks=[-1, 0, 1])
+        axes.set_yticks([-1, 0, 1])
+        trained = goal_of(family, family.parameters[list(family.split["train"])])
+        goal, muted = goal_of(family, parameters), COLOURS["muted"][0]
+        if trained is not None:
+            axes.scatter(*np.atleast_2d(trained).T, s=6, color=muted)
+        if goal is not None:
+            axes.scatter(*goal, s=180, marker="*", color=COLOURS["c4"][0])
+        (self._line,) = axes.plot([], [], color=COLOURS["c0"][0], linewidth=1.6)
+        (self._point,) = axes.plot([], [], "o", color=COLOURS["c0"][0], markersize=8)
+
+    def draw(self, observation: np.ndarray) -> np.ndarray:
+        """A picture [height, width, 3] of all positions up to this one."""
+        self._way = np.concatenate([self._way, observation[None, self._where]])
+        self._line.set_data(*self._way.T)
+        self._point.set_data(*self._way[-1:].T)
+        self._canvas.draw()
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def position_slice(family: Family) -> slice | None:
+    """Where the observation holds a position in the plane; None if it has none."""
+    start = 0
+    for name, size in family.layout:
+        if name == "position" and size == 2:
+            return slice(start, start + 2)
+        start += size
+    return None
+
+
+def goal_of(family: Family, parameters: np.ndarray) -> np.ndarray | None:
+    """Where a task's goal lies in the plane, for families that have one."""
+    if tuple(family.parameter_names) == ("goal_x", "goal_y"):
+        return parameters
+    return getattr(family, "goal", None)
+
+
 def drawable(family: Family, simulation: Simulation) -> MujocoSimulation:
     """The simulation, if it is one that can be drawn."""
     if not isinstance(simulation, MujocoSimulation):
@@ -217,20 +270,17 @@ def write_video(path: str | Path, images: np.ndarray, fps: float) -> Path:
     """Write an .mp4 or a .gif; the file appears when it is complete."""
     import imageio.v2 as imageio
 
+    from ertrl.store import write_bytes
+
     check_suffix(path)
     path = Path(path)
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        if path.suffix == ".gif":
-            imageio.mimwrite(partial, list(images), duration=1000 / fps, loop=0)
-        else:
-            even = images[:, : images.shape[1] // 2 * 2, : images.shape[2] // 2 * 2]
-            with warnings.catch_warnings():
-                # JAX warns of every fork; the encoder is another program, which shares nothing.
-                warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
-                imageio.mimwrite(partial, list(even), fps=fps, macro_block_size=2)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    options: dict[str, Any] = {"duration": 1000 / fps, "loop": 0}
+    if path.suffix == ".mp4":
+        images = images[:, : images.shape[1] // 2 * 2, : images.shape[2] // 2 * 2]
+        options = {"fps": fps, "macro_block_size": 2}
+    with warnings.catch_warnings():
+        # JAX warns of every fork; the encoder is another program, which shares nothing.
+        warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
+        video = imageio.mimwrite("<bytes>", list(images), path.suffix, **options)
+    write_bytes(path, video)
     return path

@@ -2,7 +2,6 @@
 
 from ertrl.evaluation.agent import AdaptedAgent, Agent
 from ertrl.evaluation.evaluate import (
-    PROTOCOLS,
     Evaluation,
     evaluate_agent,
     mean_of_measured,
@@ -13,7 +12,7 @@ from ertrl.evaluation.evaluate import (
     summarise,
     warn_of_scale,
 )
-from ertrl.evaluation.protocols import PAPER_PROTOCOLS
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, PROTOCOLS
 
 __all__ = [
     "PAPER_PROTOCOLS",

@@ -1,8 +1,8 @@
 """A trained agent: infers z from a context and acts on it."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,58 +20,49 @@ from ertrl.runtime.agent import shown, vector
 from ertrl.text import Described
 from ertrl.types import Context, Dims, Transitions
 
-
-class Programs(NamedTuple):
-    """What is compiled of an agent."""
-
-    encode: Any
-    act: Any
-    explore: Any
-    believe: Any
-    """(state, scaling, context) -> belief."""
-    add: Any
-    """(state, scaling, sums, context) -> sums and the z they give."""
+# Compiled once per configuration: a run is evaluated many times, each time as a new agent.
 
 
-@lru_cache(maxsize=16)
-def _programs(method: Method, learner: Learner) -> Programs:
-    """Compiled once per configuration: a run is evaluated many times, each time as a new agent."""
+@partial(jax.jit, static_argnames="method")
+def _encode(method: Method, state, scaling, context):
+    return method.encode(state, _known(scaling, context))
 
-    def seen(scaling: Scaling | None, observation):
-        return observation if scaling is None else scaling.observations(observation)
 
-    def known(scaling: Scaling | None, context):
-        return context if scaling is None else scaling.context(context)
+@partial(jax.jit, static_argnames="method")
+def _believe(method: Method, state, scaling, context):
+    inference = method.inference(state)
+    return inference.belief(inference.evidence(_known(scaling, context)))
 
-    @jax.jit
-    def encode(state, scaling, context):
-        return method.encode(state, known(scaling, context))
 
-    @jax.jit
-    def act(state, scaling, observation, z):
-        return learner.act(state, seen(scaling, observation), z)
+@partial(jax.jit, static_argnames="method")
+def _add(method: Method, state, scaling, sums, context):
+    """The sums with a context added, and the z they give."""
+    inference = method.inference(state)
+    more = inference.evidence(_known(scaling, context))
+    sums = jax.tree.map(jax.numpy.add, sums, more)
+    return sums, inference.belief(sums).z
 
-    @jax.jit
-    def explore(state, scaling, observation, z, keys):
-        # A key per row: what a row does must not depend on who else is in the batch.
-        def one(observation, z, key):
-            return learner.act(state, observation[None], z[None], key)[0]
 
-        return jax.vmap(one)(seen(scaling, observation), z, keys)
+@partial(jax.jit, static_argnames="learner")
+def _act(learner: Learner, state, scaling, observation, z):
+    return learner.act(state, _seen(scaling, observation), z)
 
-    @jax.jit
-    def believe(state, scaling, context):
-        inference = method.inference(state)
-        return inference.belief(inference.evidence(known(scaling, context)))
 
-    @jax.jit
-    def add(state, scaling, sums, context):
-        inference = method.inference(state)
-        more = inference.evidence(known(scaling, context))
-        sums = jax.tree.map(jax.numpy.add, sums, more)
-        return sums, inference.belief(sums).z
+@partial(jax.jit, static_argnames="learner")
+def _explore(learner: Learner, state, scaling, observation, z, keys):
+    # A key per row: what a row does must not depend on who else is in the batch.
+    def one(observation, z, key):
+        return learner.act(state, observation[None], z[None], key)[0]
 
-    return Programs(encode, act, explore, believe, add)
+    return jax.vmap(one)(_seen(scaling, observation), z, keys)
+
+
+def _seen(scaling: Scaling | None, observation):
+    return observation if scaling is None else scaling.observations(observation)
+
+
+def _known(scaling: Scaling | None, context):
+    return context if scaling is None else scaling.context(context)
 
 
 class Agent(Described):
@@ -91,8 +82,10 @@ class Agent(Described):
         self.config, self.dims, self.scaling = config, dims, scaling
         self.z0 = np.zeros(config.method.latent_dim, np.float32)
         """What it believes before it has seen anything."""
-        self._method_state, self._learner_state = method_state, learner_state
-        self._programs = _programs(config.method, config.learner)
+        self.states = method_state, learner_state
+        # What all compiled functions of method and learner begin with.
+        self._method = config.method, method_state, scaling
+        self._learner = config.learner, learner_state, scaling
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -105,13 +98,13 @@ class Agent(Described):
 
     def encode(self, context: Context) -> np.ndarray:
         """Z for each context of a batch: [N, H, ...] -> [N, Z]."""
-        return np.asarray(self._programs.encode(self._method_state, self.scaling, context))
+        return np.asarray(_encode(*self._method, context))
 
     def act(self, observation: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Deterministic actions: [N, O], [N, Z] -> [N, A]."""
         self._check_rows("observation", observation, self.dims.observation)
         self._check_rows("z", z, len(self.z0))
-        return np.asarray(self._programs.act(self._learner_state, self.scaling, observation, z))
+        return np.asarray(_act(*self._learner, observation, z))
 
     @staticmethod
     def _check_rows(name: str, rows: np.ndarray, width: int) -> None:
@@ -120,12 +113,7 @@ class Agent(Described):
 
     def explore(self, observation: np.ndarray, z: np.ndarray, keys: Array) -> np.ndarray:
         """Stochastic actions, one key per row."""
-        state = self._learner_state, self.scaling
-        return np.asarray(self._programs.explore(*state, observation, z, keys))
-
-    @property
-    def states(self) -> tuple[Any, Any]:
-        return self._method_state, self._learner_state
+        return np.asarray(_explore(*self._learner, observation, z, keys))
 
     def begin(self) -> "Adapted | BufferedAgent":
         """Begin in a task of which nothing is known, and adapt to it step by step.
@@ -142,7 +130,7 @@ class Agent(Described):
     def plain(self) -> PlainAgent:
         """The same agent without JAX."""
         method, learner = self.config.method, self.config.learner
-        sums, policy = method.sums(self._method_state), learner.policy(self._learner_state)
+        sums, policy = method.sums(self.states[0]), learner.policy(self.states[1])
         if sums is None:
             raise PluginError(
                 f"the method {method.name} works in JAX only: it has an `encode` of its own and no "
@@ -164,27 +152,27 @@ class Agent(Described):
 
     def evidence(self, context: Context) -> Any:
         """What the transitions of each context of a batch sum up to."""
-        return self.config.method.inference(self._method_state).evidence(context)
+        return self.config.method.inference(self.states[0]).evidence(context)
 
     def add(self, sums: Any, context: Context) -> tuple[Any, np.ndarray]:
         """Sums that know these contexts, too, and the z of each."""
-        sums, z = self._programs.add(self._method_state, self.scaling, sums, context)
+        sums, z = _add(*self._method, sums, context)
         return sums, np.asarray(z)
 
     def believe(self, context: Context) -> Belief:
         """Mean and covariance of the posterior over z, for each context of a batch."""
-        name, sums = self.config.method.name, self.config.method.sums(self._method_state)
-        belief = sums and self._programs.believe(self._method_state, self.scaling, context)
+        method = self.config.method
+        belief = method.sums(self.states[0]) and _believe(*self._method, context)
         if belief is None or belief.covariance is None:
             raise ConfigError(
-                f"the method {name} has no posterior over z to draw from; choose one that has, "
-                "such as bayes-linear"
+                f"the method {method.name} has no posterior over z to draw from; choose one that "
+                "has, such as bayes-linear"
             )
         return Belief(*map(np.asarray, belief))
 
     def running(self, rows: int) -> "Running | Buffered":
         """Begin in so many tasks side by side."""
-        if self.config.method.sums(self._method_state) is None:
+        if self.config.method.sums(self.states[0]) is None:
             return Buffered(self, rows)
         return Running(self, rows)
 
@@ -195,30 +183,28 @@ class Agent(Described):
         'action' [H, A] in the units of the logs that it was trained on, 'reward' [H] and
         'next_observation' [H, O], in any order of rows.
         """
+        logged = isinstance(transitions, Transitions)
+        arrays = self.checked(transitions._asdict() if logged else transitions)
+        if not logged:
+            arrays[1] = self.action_range.checked(arrays[1])
+        return AdaptedAgent(self, self.encode(Context.of(x[None] for x in arrays))[0])
+
+    def checked(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+        """(s, a, r, s') as arrays [H, ...], if they make a context."""
         names = Context._fields[:4]
-        given = transitions._asdict() if isinstance(transitions, Transitions) else transitions
         if not isinstance(given, Mapping):
             raise DataError(
                 "adapt takes the transitions of a dataset's task, or a mapping with "
                 f"{', '.join(names)}; got {type(given).__name__}"
             )
-        missing = [name for name in names if name not in given]
-        if missing:
+        if missing := [name for name in names if name not in given]:
             raise DataError(f"a context needs {', '.join(names)}; missing: {', '.join(missing)}")
         try:
-            arrays = [np.asarray(given[name], np.float32)[None] for name in names]
+            arrays = [np.asarray(given[name], np.float32) for name in names]
         except (TypeError, ValueError) as error:
             raise DataError(f"a context is made of numbers: {error}") from None
-        self.check_context(arrays)
-        if not isinstance(transitions, Transitions):
-            arrays[1] = self.action_range.checked(arrays[1])
-        return AdaptedAgent(self, self.encode(Context.of(arrays))[0])
-
-    def check_context(self, arrays: Sequence[np.ndarray]) -> None:
-        """Refuse arrays [1, H, ...] that are no context."""
-        names = Context._fields[:4]
         rows = arrays[2].size  # as many as there are rewards
-        shapes = {name: array.shape[1:] for name, array in zip(names, arrays, strict=True)}
+        shapes = {name: array.shape for name, array in zip(names, arrays, strict=True)}
         widths = zip(names, self.dims.widths[:4], strict=True)
         expected = {name: (rows, *width) for name, width in widths}
         if shapes != expected or not rows:
@@ -228,6 +214,7 @@ class Agent(Described):
             )
         if not all(np.isfinite(a).all() for a in arrays):
             raise DataError("the context holds NaN or infinite numbers")
+        return arrays
 
 
 class AdaptedAgent(Described):
@@ -262,10 +249,10 @@ class BufferedAgent(Described):
 
     def observe(self, observation: Any, action: Any, reward: float, next_observation: Any) -> None:
         """Take in one step of the task: what was seen, done, earned, and seen then."""
-        row = [np.asarray(x, np.float32) for x in (observation, action, reward, next_observation)]
-        self._agent.check_context([x[None, None] for x in row])
+        step = [observation], [action], [reward], [next_observation]
+        row = self._agent.checked(dict(zip(Context._fields[:4], step, strict=True)))
         row[1] = self._agent.action_range.checked(row[1])
-        self._known.add([x[None] for x in row], np.ones(1, bool))
+        self._known.add(row, np.ones(1, bool))
         self.transitions += 1
 
     def act(self, observation: np.ndarray) -> np.ndarray:

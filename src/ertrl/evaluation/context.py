@@ -1,4 +1,4 @@
-"""What agents know of their tasks, many side by side, as it grows."""
+"""Contexts and the z of them: of many agents side by side as they grow, and of logged data."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from ertrl import rng
+from ertrl.data import Dataset
 from ertrl.types import Context, Dims, Episodes
 
 if TYPE_CHECKING:
     from ertrl.evaluation.agent import Agent
+
+EVALUATION_SEED = 20_250
+"""Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
+ENCODED_AT_ONCE = 64_000
+"""Transitions per call of the encoder, for the sake of memory."""
 
 
 class ContextBuffer:
@@ -76,3 +83,22 @@ class Buffered:
             self._buffer.add(row, [x[row : row + 1] for x in transition])
         z = self._agent.encode(self._buffer.context())
         self.z = np.where(alive[:, None], z, self.z)
+
+
+def codes_of(agent: "Agent", dataset: Dataset, task: int, which: np.ndarray) -> np.ndarray:
+    """Codes [contexts, Z] of contexts that consist of these transitions [contexts, size]."""
+    parts = np.array_split(which, -(-which.size // ENCODED_AT_ONCE))
+    codes = [agent.encode(Context.of(dataset.task(task).transitions(part))) for part in parts]
+    return np.concatenate(codes).astype(np.float64)
+
+
+def random_codes(
+    agent: "Agent", dataset: Dataset, tasks: Sequence[int], shape: tuple[int, int], stream: str
+) -> np.ndarray:
+    """Codes [tasks, contexts, Z] of contexts drawn i.i.d.; `shape` is how many, and their size."""
+    codes = []
+    for task in tasks:
+        draw = rng.generator(EVALUATION_SEED, stream, task)
+        which = draw.integers(len(dataset.task(task).steps), size=shape)
+        codes.append(codes_of(agent, dataset, task, which))
+    return np.stack(codes)

@@ -12,18 +12,13 @@ from ertrl.data import Dataset
 from ertrl.data.layout import SCALE
 from ertrl.errors import ConfigError, DataError, unknown
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.idaq import idaq
+from ertrl.evaluation.context import EVALUATION_SEED
 from ertrl.evaluation.on_logs import log_scores, measure_on_logs
-from ertrl.evaluation.protocols import PAPER_PROTOCOLS, Trial, oracle
+from ertrl.evaluation.protocols import PAPER_PROTOCOLS, PROTOCOLS, oracle
 from ertrl.evaluation.shapes import SMALLEST_RANGE
-from ertrl.evaluation.stepwise import continual, thompson
+from ertrl.evaluation.trial import Trial
 from ertrl.memory import require_memory
 from ertrl.text import Described
-
-EVALUATION_SEED = 20_250
-"""Evaluation draws do not depend on the run's seed: every run faces the same contexts."""
-PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq, "continual": continual, "thompson": thompson}
-"""All protocols by name; the paper's are evaluated unless others are asked for."""
 
 
 class Evaluation(Described, dict):
@@ -103,9 +98,7 @@ def evaluate_agent(
         found = trial.result()._asdict()
         if np.isnan(found["success"]).all():
             del found["success"]
-        if trial.step_curve is not None:
-            found |= trial.step_curve._asdict()
-        measured[name] = {k: _plain(v) for k, v in found.items()}
+        measured[name] = {k: _plain(v) for k, v in (found | trial.step_curve).items()}
     return {
         **about,
         "references": references(dataset),

@@ -18,10 +18,9 @@ from ertrl import rng
 from ertrl.data import Dataset
 from ertrl.data.scaling import Scaling
 from ertrl.evaluation.agent import Agent
-from ertrl.types import Context, Transitions
+from ertrl.evaluation.context import EVALUATION_SEED, random_codes
+from ertrl.types import Transitions
 
-SEED = 20_250
-"""As everywhere in evaluation: every run faces the same draws."""
 ROWS = 2000
 """Transitions per task, at most, that either model looks at."""
 FEATURES = 256
@@ -36,7 +35,9 @@ def measure_on_logs(agent: Agent, dataset: Dataset) -> dict[str, Any]:
     """What can be known without a simulator, as plain JSON."""
     scaling = agent.scaling or Scaling.of(dataset)
     rows = {task: _Rows.of(dataset, task) for task in dataset.tasks}
-    z = {task: _code(agent, dataset, task) for task in dataset.tasks}
+    shape = 1, 4 * agent.config.sampling.context_size
+    codes = random_codes(agent, dataset, list(dataset.tasks), shape, "logs-context")
+    z = dict(zip(dataset.tasks, codes[:, 0].astype(np.float32), strict=True))
     return {
         "discount": _discount(agent),
         "prediction": _prediction(dataset, rows, z, scaling),
@@ -68,13 +69,6 @@ def _discount(agent: Agent) -> float:
     return float(getattr(agent.config.learner, "discount", DISCOUNT))
 
 
-def _code(agent: Agent, dataset: Dataset, task: int) -> np.ndarray:
-    """Z of a context of the task's logs, as large as in training."""
-    data, size = dataset.task(task), agent.config.sampling.context_size
-    which = rng.generator(SEED, "logs-context", task).integers(len(data.steps), size=4 * size)
-    return agent.encode(Context.of(x[None] for x in data.transitions(which)))[0]
-
-
 class _Rows(NamedTuple):
     """Transitions of a task whose next action is logged, too, and how its episodes begin."""
 
@@ -88,7 +82,7 @@ class _Rows(NamedTuple):
         episode, step = np.divmod(data.steps, dataset.horizon)
         another_follows = step + 1 < data.lengths[episode]
         usable = np.flatnonzero(another_follows | data.terminated[episode])
-        draw = rng.generator(SEED, "logs-rows", task)
+        draw = rng.generator(EVALUATION_SEED, "logs-rows", task)
         chosen = np.sort(draw.choice(usable, min(ROWS, len(usable)), replace=False))
         after = np.minimum(chosen + 1, len(data.steps) - 1)  # of a terminal row, anything
         return cls(
@@ -104,7 +98,7 @@ class _Features:
     def __init__(self, scaling: Scaling, action_dim: int):
         self._scaling = scaling
         size = len(scaling.observation_mean) + action_dim
-        draw = rng.generator(SEED, "logs-features")
+        draw = rng.generator(EVALUATION_SEED, "logs-features")
         self._weights = draw.normal(size=(size, FEATURES)) / np.sqrt(size)
         self._phases = draw.uniform(0, 2 * np.pi, FEATURES)
 

@@ -29,8 +29,7 @@ from ertrl import rng
 from ertrl.config import check, to_json
 from ertrl.data import Dataset
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.codes import codes_of, random_codes
-from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.context import EVALUATION_SEED, codes_of, random_codes
 from ertrl.evaluation.protocols import steps_of_checkpoint
 from ertrl.evaluation.swap import swap
 from ertrl.text import Described

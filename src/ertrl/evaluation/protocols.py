@@ -1,8 +1,7 @@
-"""The three ways of giving an agent its context, batched over tasks and repeats.
+"""The ways of giving an agent its context.
 
-Each protocol lasts `episodes` horizons of evaluation steps, z is never inferred inside an episode,
-and the reported return is that of the last evaluation episode. Counters are in steps, so families
-whose episodes end early may need more episodes.
+Each protocol lasts `episodes` horizons of evaluation steps, and the reported return is that of the
+last evaluation episode. In the paper's three, z is never inferred inside an episode:
 
 - offline: before each episode, one horizon of i.i.d. transitions of the task's own dataset joins
   the context.
@@ -12,207 +11,36 @@ whose episodes end early may need more episodes.
   the context: uniformly random actions in the first half of the evaluation, then samples of the
   policy. Evaluation episodes do not join the context, so this protocol interacts twice as much.
 
+Three more are run where they are asked for:
+
+- idaq (Wang et al., ICML 2023), for any method. Episodes of an agent that does not know its task
+  yet look unlike the logged data it learned from. So it tries representations of training tasks,
+  far apart from each other, keeps only the episode with the highest return as its context, lets
+  later episodes join only if they are better still, and ends with the representation that scored
+  best. Half of the evaluation goes into trying.
+- continual: online, with z inferred anew after every step.
+- thompson: online, with a z drawn from the posterior until z is inferred.
+
 The oracle is no protocol but what they are measured against: one horizon per evaluation episode of
 the task's best logged policy is all the context at once, and one episode follows.
-
-A simulation that diverges ends its row, whose results are NaN; the other rows go on.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from ertrl import rng
-from ertrl.config import Count, CountOrZero
-from ertrl.data import Dataset, TaskData
-from ertrl.envs import Family, Watch, rollout
-from ertrl.envs.rollout import told_success
-from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.context import ContextBuffer
-from ertrl.types import Episodes
+from ertrl.data import TaskData
+from ertrl.evaluation.trial import Trial
+from ertrl.types import Context
 
-_fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
-
-
-@dataclass(frozen=True)
-class EvaluationConfig:
-    """The adaptation protocols, in units of full-length episodes, so that they fit any horizon."""
-
-    episodes: Count = 3
-    """Evaluation lasts this many horizons; the return of its last episode is reported."""
-    prior_episodes: CountOrZero = 2
-    """Online and non-prior protocols infer z for the first time after this many horizons."""
-    repeats: Count = 2
-    """Independent repeats per task."""
-
-
-class ProtocolResult(NamedTuple):
-    """What a protocol measured; axes [task, repeat]."""
-
-    returns: np.ndarray
-    """Undiscounted return of the last evaluation episode."""
-    success: np.ndarray
-    """1 where that episode fulfilled the task; NaN where nobody says."""
-    interaction_steps: np.ndarray
-    """Environment steps taken in the task, evaluation included."""
-    curve_returns: np.ndarray
-    """[task, repeat, horizon]: return of the last episode begun in each horizon of evaluation. The
-    last of them is the reported one."""
-    curve_context: np.ndarray
-    """Transitions behind the z of those episodes, at their end where z moves inside."""
-    z: np.ndarray
-    """[task, repeat, Z]: what the reported episode ran on, or ended on."""
-
-
-class StepCurve(NamedTuple):
-    """How good z is after single steps."""
-
-    step_context: np.ndarray
-    """[point]: numbers of transitions."""
-    step_returns: np.ndarray
-    """[task, repeat, point]: return of an episode with the z of so many transitions."""
-
-
-class Trial:
-    """The state that all protocols share: one row per (task, repeat)."""
-
-    def __init__(
-        self,
-        name: str,
-        agent: Agent,
-        family: Family,
-        dataset: Dataset,
-        config: EvaluationConfig,
-        seed: int,
-    ):
-        self.agent, self.family, self.dataset, self.config = agent, family, dataset, config
-        self.rows = [(task, r) for task in dataset.tasks for r in range(config.repeats)]
-        self.parameters = np.stack([dataset.task(task).parameters for task, _ in self.rows])
-        self.inference_after = config.prior_episodes * family.horizon
-        self.buffer = ContextBuffer(len(self.rows), config.episodes * family.horizon, dataset.dims)
-        self.z = np.tile(agent.z0, (len(self.rows), 1))
-        self.steps = np.zeros(len(self.rows), int)
-        self.explored = np.zeros(len(self.rows), int)
-        self.failed = np.zeros(len(self.rows), bool)
-        self.behind_z = np.zeros(len(self.rows), int)
-        self._z_used = self.z.copy()
-        self._success = np.full(len(self.rows), np.nan)
-        self.prolong(config.episodes)
-        self._name, self.seed, self._round = name, seed, 0
-        self.step_curve: StepCurve | None = None
-        """Of a protocol that infers z within episodes."""
-
-    def prolong(self, episodes: int) -> None:
-        """Before the first episode: last at least so many horizons."""
-        self.episodes = max(episodes, self.config.episodes)
-        self.budget = self.episodes * self.family.horizon
-        self._curve_returns = np.full((len(self.rows), self.episodes), np.nan)
-        self._curve_context = np.zeros((len(self.rows), self.episodes), int)
-
-    def active(self) -> np.ndarray:
-        """Rows that still have evaluation steps to go."""
-        return np.flatnonzero((self.steps < self.budget) & ~self.failed)
-
-    def draw(self, purpose: str, row: int) -> np.random.Generator:
-        """Randomness at the address (seed, protocol, purpose, task, repeat, round)."""
-        stream = f"{self._name}-{purpose}"
-        return rng.generator(self.seed, stream, *self.rows[row], self._round)
-
-    def infer(self, rows: np.ndarray) -> None:
-        """Replace the z of these rows by what their contexts say."""
-        z = self.agent.encode(self.buffer.context())
-        self.z[rows] = z[rows]
-        self.behind_z[rows] = self.buffer.count[rows]
-
-    def take_over(self, rows: np.ndarray, z: np.ndarray, transitions: np.ndarray | int) -> None:
-        """Give these rows a z that comes from elsewhere; so many transitions are behind it."""
-        self.z[rows] = z
-        self.behind_z[rows] = transitions
-
-    def evaluate(self, watch: Watch | None = None) -> Episodes:
-        """Run one deterministic episode per row and book it for the active ones.
-
-        `watch` sees every step and may change z on the way.
-        """
-        policy, seeds = lambda s, _: self.agent.act(s, self.z), self._seeds("reset")
-        episodes = self._run(policy, seeds, self.active(), watch)
-        rows = self.active()
-        # An episode is at most a horizon long, so one begins in every horizon.
-        point = rows, self.steps[rows] // self.family.horizon
-        self._curve_returns[point] = episodes.returns[rows]
-        self._curve_context[point] = self.behind_z[rows]
-        self._z_used[rows] = self.z[rows]
-        if episodes.success is not None:
-            self._success[rows] = episodes.success[rows]
-        self.steps[rows] += episodes.length[rows]
-        self._round += 1
-        return episodes
-
-    def rehearse(self, z: np.ndarray) -> np.ndarray:
-        """Returns [row] of an episode with this z that is no part of the trial."""
-        policy, seeds = lambda s, _: self.agent.act(s, z), self._seeds("rehearsal")
-        episodes = rollout(self.family, self.parameters, policy, seeds)
-        return np.where(episodes.diverged | self.failed, np.nan, episodes.returns)
-
-    def _seeds(self, purpose: str) -> list[int]:
-        return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
-
-    def explore(self) -> None:
-        """Add at least one horizon of stochastic transitions to each active row's context."""
-        rows, gathered = self.active(), np.zeros(len(self.rows), int)
-        attempt = 0
-        while (unfinished := self.sound(rows[gathered[rows] < self.family.horizon])).size:
-            policy, seeds = self._explorer(attempt)
-            episodes = self._run(policy, seeds, unfinished)
-            unfinished = self.sound(unfinished)
-            self.buffer.add_episodes(episodes, unfinished)
-            gathered[unfinished] += episodes.length[unfinished]
-            self.explored[unfinished] += episodes.length[unfinished]
-            attempt += 1
-
-    def _explorer(self, attempt: int):
-        shape = (self.family.horizon, self.family.action_dim)
-        draws = [self.draw(f"explore-{attempt}", i) for i in range(len(self.rows))]
-        seeds = [int(d.integers(2**31)) for d in draws]
-        uniform = np.stack([d.uniform(-1, 1, shape) for d in draws]).astype(np.float32)
-        keys = jax.vmap(jax.random.key)(np.array([d.integers(2**31) for d in draws], np.uint32))
-
-        def policy(observation: np.ndarray, t: int) -> np.ndarray:
-            # The counter starts anew at the evaluation steps so far in every exploration episode.
-            random = (self.steps + t) * 2 < self.budget
-            if random.all():
-                return uniform[:, t]
-            sampled = self.agent.explore(observation, self.z, _fold(keys, t))
-            return np.where(random[:, None], uniform[:, t], sampled)
-
-        return policy, seeds
-
-    def _run(
-        self, policy, seeds: list[int], rows: np.ndarray, watch: Watch | None = None
-    ) -> Episodes:
-        episodes = rollout(self.family, self.parameters, policy, seeds, watch)
-        # The other rows only keep the batch's shape: what becomes of them is nobody's concern.
-        self.failed[rows[episodes.diverged[rows]]] = True
-        return episodes
-
-    def sound(self, rows: np.ndarray) -> np.ndarray:
-        """Those of the rows whose simulation has not diverged."""
-        return rows[~self.failed[rows]]
-
-    def result(self) -> ProtocolResult:
-        shape = (-1, self.config.repeats)
-        curve = np.where(self.failed[:, None], np.nan, self._curve_returns)
-        return ProtocolResult(
-            returns=curve[:, -1].reshape(shape),
-            success=np.where(self.failed, np.nan, told_success(self._success)).reshape(shape),
-            interaction_steps=(self.steps + self.explored).reshape(shape),
-            curve_returns=curve.reshape(*shape, self.episodes),
-            curve_context=self._curve_context.reshape(*shape, self.episodes),
-            z=self._z_used.reshape(*shape, self._z_used.shape[1]),
-        )
+IDAQ_CANDIDATES = 5
+"""Training tasks looked at per exploration episode; the one least like those tried is taken."""
+IDAQ_EPISODES = 10
+"""Horizons of evaluation at least: choosing among episodes needs more of them than the paper's
+protocols have. The evaluation records how many steps it took."""
+POINTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600, 1000, 2000, 5000)
+"""Transitions after which `continual` looks at z, as far as the evaluation lasts."""
 
 
 def offline(trial: Trial) -> None:
@@ -245,6 +73,96 @@ def non_prior(trial: Trial) -> None:
         trial.infer(rows[trial.steps[rows] >= trial.inference_after])
 
 
+def idaq(trial: Trial) -> None:
+    """Contexts from the agent's best own episodes, starting with training tasks' z."""
+    trial.prolong(IDAQ_EPISODES)
+    known = _training_codes(trial)
+    exploration = trial.budget // 2
+    n = len(trial.rows)
+    tried: list[list[int]] = [[] for _ in range(n)]
+    best, best_z, behind_best = np.full(n, -np.inf), trial.z.copy(), np.zeros(n, int)
+    while (rows := trial.active()).size:
+        exploring = trial.steps < exploration
+        ending = trial.steps + trial.family.horizon >= trial.budget
+        for row in rows[exploring[rows]]:
+            task = _least_like(known, tried[row], trial.draw("candidates", row))
+            tried[row].append(task)
+            trial.take_over(np.array([row]), known[task], 0)
+        trial.infer(rows[~exploring[rows] & ~ending[rows]])
+        last = rows[ending[rows]]
+        trial.take_over(last, best_z[last], behind_best[last])
+        used, behind = trial.z.copy(), trial.behind_z.copy()
+        episodes = trial.evaluate()
+        rows, returns = trial.sound(rows), episodes.returns
+        better = rows[returns[rows] > best[rows]]
+        trial.buffer.clear(better[exploring[better]])
+        trial.buffer.add_episodes(episodes, better)
+        best[better], best_z[better] = returns[better], used[better]
+        behind_best[better] = behind[better]
+
+
+def _training_codes(trial: Trial) -> np.ndarray:
+    """The z of each training task, from one i.i.d. context of its logged data: [task, Z]."""
+    contexts = []
+    for task in trial.dataset.group("train"):
+        data = trial.dataset.task(task)
+        draw = rng.generator(trial.seed, "prior", task)
+        size = trial.agent.config.sampling.context_size
+        contexts.append(data.transitions(draw.integers(len(data.steps), size=size)))
+    return trial.agent.encode(Context.of(np.stack(x) for x in zip(*contexts, strict=True)))
+
+
+def _least_like(known: np.ndarray, tried: list[int], draw: np.random.Generator) -> int:
+    """Of a few random training tasks, the one farthest from all that were tried."""
+    candidates = draw.choice(len(known), min(IDAQ_CANDIDATES, len(known)), replace=False)
+    if not tried:
+        return int(candidates[0])
+    apart = np.square(known[candidates][:, None] - known[tried][None]).mean(axis=-1)
+    return int(candidates[apart.min(axis=1).argmax()])
+
+
+def continual(trial: Trial) -> None:
+    """Contexts from the agent's own steps: z is inferred anew after each, from the first one on.
+
+    How good z is after so many transitions is measured apart: by an episode with that z, which is
+    no part of the interaction.
+    """
+    known = trial.agent.running(len(trial.rows))
+    points = [n for n in POINTS if n < trial.budget] + [trial.budget]
+    kept = np.tile(trial.z, (len(points), 1, 1))
+    count = np.zeros(len(trial.rows), int)
+
+    def watch(s, a, r, s2, alive: np.ndarray) -> None:
+        known.add((s, a, r.astype(np.float32), s2), alive)
+        count[alive] += 1
+        trial.take_over(alive, known.z[alive], count[alive])
+        for place, point in enumerate(points):
+            reached = alive & (count == point)
+            kept[place, reached] = trial.z[reached]
+
+    while trial.active().size:
+        trial.evaluate(watch)
+    returns = np.stack([trial.rehearse(z) for z in kept], axis=1)
+    by_task = returns.reshape(-1, trial.config.repeats, len(points))
+    trial.step_curve = {"step_context": np.array(points), "step_returns": by_task}
+
+
+def thompson(trial: Trial) -> None:
+    """Contexts from own episodes, each with a z drawn from the posterior until z is inferred."""
+    while (rows := trial.active()).size:
+        belief = trial.agent.believe(trial.buffer.context())
+        covariance = belief.covariance
+        assert covariance is not None, "believe refuses a method without a posterior"
+        for row in rows:
+            z = belief.z[row]
+            if trial.steps[row] < trial.inference_after:
+                spread = np.linalg.cholesky(covariance[row].astype(np.float64))
+                z = z + spread @ trial.draw("posterior", row).normal(size=len(z))
+            trial.take_over(np.array([row]), z, trial.buffer.count[row])
+        episodes = trial.evaluate()
+        trial.buffer.add_episodes(episodes, trial.sound(rows))
+
+
 def oracle(trial: Trial) -> np.ndarray:
     """Returns [task, repeat] with the z of the best logged policy's transitions."""
     for row in trial.active():
@@ -274,3 +192,5 @@ PAPER_PROTOCOLS: dict[str, Callable[[Trial], None]] = {
     "online": online,
     "non-prior": non_prior,
 }
+PROTOCOLS = {**PAPER_PROTOCOLS, "idaq": idaq, "continual": continual, "thompson": thompson}
+"""All protocols by name; the paper's are evaluated unless others are asked for."""

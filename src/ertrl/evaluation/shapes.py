@@ -131,7 +131,7 @@ class VarianceShares(Shape):
 Shares = dict[Name, Annotated[float, Meta(ge=0, le=1)]]
 
 
-class Measured(Shape):
+class OrMissing(Shape):
     """All that was measured, or why that is missing."""
 
     missing: Text | UnsetType = UNSET
@@ -142,7 +142,7 @@ class Measured(Shape):
             raise ValueError(f"Expected all measurements, or what is missing; got {measured}")
 
 
-class Leak(Measured):
+class Leak(OrMissing):
     """How well z tells the behaviour policy."""
 
     checkpoints: Whole | UnsetType = UNSET
@@ -159,7 +159,7 @@ class Leak(Measured):
             raise ValueError("Expected the same groups in accuracy and raw_accuracy")
 
 
-class Swap(Measured):
+class Swap(OrMissing):
     """Whether z follows the task or the behaviour."""
 
     episodes: Whole | UnsetType = UNSET

@@ -9,7 +9,7 @@ The control is the same question to an episode in which the agent acts on the z 
 in: then nothing disagrees, and a z that tells these two tasks apart is nearer to its own.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,19 +17,10 @@ from ertrl import rng
 from ertrl.data import Dataset
 from ertrl.envs import rollout
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.codes import random_codes
-from ertrl.evaluation.context import ContextBuffer
-from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.context import EVALUATION_SEED, ContextBuffer, random_codes
 
 ALIKE = 1e-4
 """Two tasks whose codes are nearer than this share of the spread of all cannot be told apart."""
-
-
-class Pairs(NamedTuple):
-    """Each row: a task, and the training task that is acted in it; numbers of tasks."""
-
-    task: np.ndarray
-    acted: np.ndarray
 
 
 def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
@@ -48,8 +39,8 @@ def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
     distance = np.square(own - acted).sum(axis=1)
     spread = np.var(np.stack(list(logged.values())), axis=0).sum()
     # Unswapped, a task needs one episode, whatever it is compared with.
-    place = np.searchsorted(tasks, pairs.task)
-    both = Pairs(np.r_[pairs.task, tasks], np.r_[pairs.acted, tasks])
+    place = np.searchsorted(tasks, pairs[0])
+    both = np.column_stack([pairs, [tasks, tasks]])
     found, sound = _act(agent, dataset, both, np.concatenate([acted, list(logged.values())]))
     swapped, unswapped = found[: len(own)], found[len(own) :][place]
     counts = sound[: len(own)] & sound[len(own) :][place] & (distance > ALIKE * spread)
@@ -58,7 +49,7 @@ def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
     ways = way(swapped, own, acted), way(unswapped, own, acted)
     measured: dict[str, dict[str, float]] = {"followed_task": {}, "way": {}, "control": {}}
     for group, members in dataset.groups.items():
-        rows = counts & np.isin(pairs.task, members)
+        rows = counts & np.isin(pairs[0], members)
         if rows.any():
             measured["followed_task"][group] = float((ways[0][rows] > 0.5).mean())
             measured["way"][group] = float(np.median(ways[0][rows]))
@@ -66,15 +57,15 @@ def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
     return {"episodes": int(counts.sum()), **measured}
 
 
-def draw_pairs(dataset: Dataset, partners: int) -> Pairs:
-    """Every task with some training tasks, never with itself."""
+def draw_pairs(dataset: Dataset, partners: int) -> np.ndarray:
+    """Every task with some training tasks to act in it, never itself: numbers of tasks [2, row]."""
     pairs = []
     for task in dataset.tasks:
         others = [other for other in dataset.group("train") if other != task]
         draw = rng.generator(EVALUATION_SEED, "swap", task)
         chosen = draw.choice(others, min(partners, len(others)), replace=False)
         pairs += [(task, other) for other in chosen]
-    return Pairs(*np.array(pairs).T)
+    return np.array(pairs).T
 
 
 def way(found: np.ndarray, own: np.ndarray, acted: np.ndarray) -> np.ndarray:
@@ -88,13 +79,13 @@ def way(found: np.ndarray, own: np.ndarray, acted: np.ndarray) -> np.ndarray:
 
 
 def _act(
-    agent: Agent, dataset: Dataset, pairs: Pairs, z: np.ndarray
+    agent: Agent, dataset: Dataset, pairs: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Codes of one episode per pair, and which of them count: a simulation may diverge."""
-    parameters = np.stack([dataset.task(task).parameters for task in pairs.task])
+    parameters = np.stack([dataset.task(task).parameters for task in pairs[0]])
     seeds = [
         int(rng.generator(EVALUATION_SEED, "swap-reset", *pair).integers(2**31))
-        for pair in np.column_stack(pairs).tolist()
+        for pair in pairs.T.tolist()
     ]
     family, z = dataset.make_family(), z.astype(np.float32)
     episodes = rollout(family, parameters, lambda s, _: agent.act(s, z), seeds)

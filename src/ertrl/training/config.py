@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from ertrl.config import UNSAID, Count, CountOrZero, Seed, Share, check
 from ertrl.data.sampler import SamplingConfig
 from ertrl.errors import ConfigError
-from ertrl.evaluation.protocols import EvaluationConfig
+from ertrl.evaluation.trial import EvaluationConfig
 from ertrl.learners import Learner
 from ertrl.methods import Method
 

@@ -10,7 +10,7 @@ from ertrl.envs.tasks import paper_line, released_line
 
 
 class AntSimulation(MujocoSimulation):
-    """Stock Ant; the outcome of a step is where the torso is then."""
+    """Stock Ant."""
 
     asset = "ant.xml"
     frame_skip = 5
@@ -22,17 +22,16 @@ class AntSimulation(MujocoSimulation):
     def observe(self) -> np.ndarray:
         return join(self.qpos, self.qvel)
 
+
+class AntGoalSimulation(AntSimulation):
+    """The outcome of a step is where the torso is then."""
+
     def outcome(self, before: np.ndarray) -> np.ndarray:
-        """Horizontal position of the torso."""
-        return self.qpos[:, :2].copy()
+        return self.position()
 
 
 class AntDirSimulation(AntSimulation):
-    """The outcome of a step is how fast the torso moved; falling or flying ends the episode."""
-
-    def outcome(self, before: np.ndarray) -> np.ndarray:
-        """Mean velocity in x and y over the step."""
-        return (self.qpos[:, :2] - before) / self.dt
+    """Falling or flying ends the episode."""
 
     def terminated(self) -> np.ndarray:
         height = self.qpos[:, 2]
@@ -144,7 +143,7 @@ class AntGoal(MujocoFamily):
     released_tasks = _goals(*PAPER_ARCS, (1.6, REAR))
     varies = "reward"
     symmetry = AntGoalSymmetry()
-    simulation = AntSimulation
+    simulation = AntGoalSimulation
 
     def reward(self, outcome: np.ndarray, action: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         distance = np.abs(outcome - parameters).sum(axis=-1)

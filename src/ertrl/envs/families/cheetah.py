@@ -13,6 +13,7 @@ class CheetahSimulation(MujocoSimulation):
     frame_skip = 5
     noise = 0.1
     velocity_noise = "normal"
+    axes = 1
     action_dim = 6
     layout = (("qpos[1:]", 8), ("qvel", 9), ("torso position", 3))
 
@@ -23,10 +24,6 @@ class CheetahSimulation(MujocoSimulation):
     def observe(self) -> np.ndarray:
         """Joint positions without x, joint velocities, torso position (a physics step old)."""
         return join(self.qpos[:, 1:], self.qvel, self._torso)
-
-    def outcome(self, before: np.ndarray) -> np.ndarray:
-        """Mean forward velocity over the step."""
-        return (self.qpos[:, :1] - before[:, :1]) / self.dt
 
 
 class CheetahVel(MujocoFamily):

@@ -12,13 +12,10 @@ from ertrl.errors import ConfigError
 class RunnerSimulation(MujocoSimulation):
     noise = 0.005
     velocity_noise = "uniform"
+    axes = 1
 
     def observe(self) -> np.ndarray:
         return join(self.qpos[:, 1:], np.clip(self.qvel, -10, 10))
-
-    def outcome(self, before: np.ndarray) -> np.ndarray:
-        """Mean forward velocity over the step."""
-        return (self.qpos[:, :1] - before[:, :1]) / self.dt
 
 
 class HopperSimulation(RunnerSimulation):

@@ -41,10 +41,6 @@ class HumanoidSimulation(MujocoSimulation):
         """Horizontal position of the centre of mass."""
         return self._centre.copy()
 
-    def outcome(self, before: np.ndarray) -> np.ndarray:
-        """Mean velocity of the centre of mass over the step, in x and y."""
-        return (self._centre - before) / self.dt
-
     def terminated(self) -> np.ndarray:
         height = self.qpos[:, 2]
         return (height < 1.0) | (height > 2.0)

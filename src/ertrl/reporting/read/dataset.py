@@ -14,13 +14,12 @@ import numpy as np
 from ertrl.api import load_agent
 from ertrl.data import Dataset
 from ertrl.envs import Watch
-from ertrl.envs.plane import goal_of, position_slice
+from ertrl.envs.render import goal_of, position_slice
 from ertrl.errors import DataError, ReportError, RunError
 from ertrl.evaluation import PROTOCOLS, Agent
-from ertrl.evaluation.codes import random_codes
-from ertrl.evaluation.evaluate import EVALUATION_SEED
+from ertrl.evaluation.context import EVALUATION_SEED, random_codes
 from ertrl.evaluation.probes import principal_plane
-from ertrl.evaluation.protocols import Trial
+from ertrl.evaluation.trial import Trial
 from ertrl.progress import say
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from ertrl.colours import COLOURS, PALETTE
 from ertrl.envs import group_title
-from ertrl.evaluation.idaq import EPISODES as IDAQ_EPISODES
+from ertrl.evaluation.protocols import IDAQ_EPISODES
 from ertrl.reporting.draw.look import inline_svg
 from ertrl.reporting.draw.panels import BAND_SEEDS
 from ertrl.reporting.write import words
