@@ -11,6 +11,7 @@ import pytest
 import reference as ref
 from ertrl.methods.bayes_linear import BayesLinear, columns, scaled
 from ertrl.methods.encoder import EncoderConfig
+from ertrl.methods.prior import Codes
 from ertrl.methods.solve import solve_positive
 from ertrl.types import Context, Dims, TaskBatch
 
@@ -49,7 +50,19 @@ def trained(kind, **settings):
     for i in range(30):
         batch = TaskBatch(np.arange(5), context(5, 2, 20, seed=i), None, None)  # ty: ignore
         state, _ = program(config, "update")(state, batch, None, jax.random.key(i))
+    if config.prior:  # noise has no tasks to find
+        z = np.random.default_rng(0).normal(0.5, [1.0, 0.5, 0.2, 0.1], (40, 4))
+        z[:, 1] += z[:, 0]
+        state = state._replace(codes=Codes(jnp.asarray(z.mean(axis=0)), jnp.asarray(z.T @ z / 40)))
     return config, state
+
+
+def prior_of(config, state):
+    """Mean and covariance of w before the first transition."""
+    if not config.prior:
+        return np.zeros(4), np.eye(4)
+    mean, squares = (np.asarray(x, float) for x in state.codes)
+    return mean, config.prior * (squares - np.outer(mean, mean)) + 0.01 * np.eye(4)
 
 
 def by_least_squares(config, state, one):
@@ -60,22 +73,32 @@ def by_least_squares(config, state, one):
     targets = 4 if config.encoder.next_observation else 1
     out = ref.mlp(state.features.net.net, rows[:, :-targets]).reshape(len(rows), targets, 5)
     phi, rest = np.tanh(out[..., :4]), rows[:, -targets:] - out[..., 4]
-    left = np.square(rest).mean(axis=1)
+    mean, covariance = prior_of(config, state)
+    left = np.square(rest - phi @ mean).mean(axis=1)
     counts = np.minimum(1, config.trust / left) if config.trust else np.ones(len(rows))
     phi, rest = np.sqrt(counts)[:, None, None] * phi, np.sqrt(counts)[:, None] * rest
     grown = 1 + counts.sum() / config.at_most if config.at_most else 1
-    a = np.concatenate([phi.reshape(-1, 4), config.noise * np.sqrt(grown) * np.eye(4)])
-    b = np.concatenate([rest.reshape(-1), np.zeros(4)])
+    believed = config.noise * np.sqrt(grown) * np.linalg.inv(np.linalg.cholesky(covariance))
+    a = np.concatenate([phi.reshape(-1, 4), believed])
+    b = np.concatenate([rest.reshape(-1), believed @ mean])
     return np.linalg.lstsq(a, b, rcond=None)[0]
 
 
 @kinds
 @pytest.mark.parametrize(
-    ("noise", "trust", "at_most"),
-    [(0.3, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.8, 0.0), (0.3, 0.0, 5.0), (1.0, 0.8, 5.0)],
+    "settings",
+    [
+        {"noise": 0.3},
+        {"noise": 1.0},
+        {"trust": 0.8},
+        {"noise": 0.3, "at_most": 5.0},
+        {"trust": 0.8, "at_most": 5.0},
+        {"prior": 2.0},
+        {"noise": 0.3, "trust": 0.8, "at_most": 5.0, "prior": 0.5},
+    ],
 )
-def test_z_is_the_solution_of_regularised_least_squares(kind, noise, trust, at_most):
-    config, state = trained(kind, noise=noise, clip=100.0, trust=trust, at_most=at_most)
+def test_z_is_the_solution_of_regularised_least_squares(kind, settings):
+    config, state = trained(kind, clip=100.0, **settings)
     one = context(3, 40, seed=9, scale=3.0)
     z = encode(config, state, one)
     for i in range(3):
@@ -183,11 +206,47 @@ def test_a_context_is_worth_so_many_transitions_however_often_it_is_repeated(kin
     assert learned(100, at_most=0.0) > 2 * learned(1, at_most=0.0)
 
 
-@pytest.mark.parametrize("setting", ["trust", "at_most"])
+@pytest.mark.parametrize("setting", ["trust", "at_most", "prior"])
 def test_training_trusts_its_data(setting):
     (plain, state), (wary, same) = (trained("dynamics", **{setting: t}) for t in (0.0, 0.1))
-    jax.tree.map(np.testing.assert_array_equal, state, same)
+    jax.tree.map(np.testing.assert_array_equal, state, same._replace(codes=None))
     one = context(3, 20, seed=1, scale=5.0)
     drawn = wary.draw(same, one, jax.random.key(0))
     np.testing.assert_allclose(drawn, plain.encode(state, one), atol=1e-6)
     assert np.abs(drawn - wary.encode(same, one)).max() > 0.01
+
+
+def test_codes_are_a_slow_average_over_training_contexts():
+    codes, mean, squares = Codes.of_nothing(2), np.zeros(2), np.eye(2)
+    for seed in range(400):
+        z = np.random.default_rng(seed).normal([1.0, -2.0], [0.5, 2.0], size=(8, 2, 2))
+        codes = codes.with_rows(jnp.asarray(z, jnp.float32))
+        rows = z.reshape(16, 2)
+        mean += 0.01 * (rows.mean(axis=0) - mean)
+        squares += 0.01 * (np.einsum("ni,nj->ij", rows, rows) / 16 - squares)
+    np.testing.assert_allclose(codes.mean, mean, rtol=1e-4)
+    np.testing.assert_allclose(codes.squares, squares, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(codes.mean, [1.0, -2.0], atol=0.1)
+
+
+@kinds
+def test_before_the_first_transition_the_prior_is_believed(kind):
+    config, state = trained(kind, prior=2.0)
+    nothing = Context(*(np.zeros_like(x) for x in context(1, 1)))
+    inference = config.inference(state)
+    belief = inference.belief(inference.evidence(nothing))
+    mean, covariance = prior_of(config, state)
+    np.testing.assert_allclose(belief.z[0], mean, atol=1e-5)
+    np.testing.assert_allclose(config.z0(state), mean, atol=1e-5)
+    np.testing.assert_allclose(belief.covariance[0], covariance, rtol=1e-3, atol=1e-4)
+
+
+def test_what_training_tasks_do_not_differ_in_is_not_suspected():
+    config, state = trained("reward", prior=1.0)
+    # Of four weights only the first ever differed between tasks.
+    alike = Codes(jnp.zeros(4), jnp.zeros((4, 4)).at[0, 0].set(1.0))
+    one = context(1, 40, seed=5)
+    z = encode(config, state._replace(codes=alike), one)[0]
+    plain, free = trained("reward")
+    assert np.abs(z[1:]).max() < 0.2 * np.abs(encode(plain, free, one)[0][1:]).max()
+    assert np.abs(z[0]) > np.abs(z[1:]).max()

@@ -179,6 +179,10 @@ def test_a_sealed_description_that_makes_no_sense_is_refused(copied, what):
         {"at_most": -1.0},
         {"at_most": 10**400},
         {"scale": 0},
+        {"prior.mean": (2,)},
+        {"prior.root": (2, 2)},
+        {"prior.mean": (3,), "prior.root": (2, 2)},
+        {"prior.mean": (2,), "prior.root": (2, 3)},
     ],
 )
 def test_least_squares_that_cannot_be_solved_are_refused(tmp_path, change):
@@ -197,7 +201,8 @@ def test_least_squares_that_cannot_be_solved_are_refused(tmp_path, change):
     write()
     assert runtime.load(tmp_path).inference.latent_dim == 2
     arrays["columns.scale"] *= np.float32(change.get("scale", 1))
-    about["inference"].update(change)
+    arrays |= {name: ones(*change[name]) for name in change if name.startswith("prior")}
+    about["inference"].update({k: v for k, v in change.items() if k not in arrays})
     write()
     with pytest.raises(CorruptFileError, match="agent"):
         runtime.load(tmp_path)

@@ -18,6 +18,7 @@ from ertrl.evaluation import Agent
 from ertrl.evaluation.agent import BufferedAgent
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.methods.prior import Codes
 from ertrl.runtime.inference import LeastSquares
 from ertrl.runtime.layers import MLP
 from ertrl.training.update import init
@@ -29,7 +30,8 @@ CASES = [
     "offline-pearl, probabilistic",
     "bayes-linear, trust",
     "bayes-linear, at_most",
-    "bayes-linear, trust, at_most",
+    "bayes-linear, prior",
+    "bayes-linear, trust, at_most, prior",
 ]
 every_case = pytest.mark.parametrize("case", CASES)
 
@@ -38,13 +40,18 @@ every_case = pytest.mark.parametrize("case", CASES)
 def agent(case, learner="td3bc", next_observation=True):
     method, *variant = case.split(", ")
     values = {"next_observation": next_observation}
-    values |= {n: {"probabilistic": True, "trust": 0.5, "at_most": 6}[n] for n in variant}
+    variants = {"probabilistic": True, "trust": 0.5, "at_most": 6, "prior": 2.0}
+    values |= {n: variants[n] for n in variant}
     config = with_fields(small_config(method, learner), **values)
     state = random_state(lambda key: init(config, DIMS))
     if hasattr(state.method, "seen"):
         seen = state.method.seen
         seen = seen._replace(variance=1 + np.abs(seen.variance))
         state = state._replace(method=state.method._replace(seen=seen))
+    if "prior" in case:
+        z = np.random.default_rng(0).normal(0.3, 1.0, (50, len(state.method.codes.mean)))
+        codes = Codes(z.mean(axis=0).astype(np.float32), (z.T @ z / 50).astype(np.float32))
+        state = state._replace(method=state.method._replace(codes=codes))
     return Agent(config, DIMS, state.method, state.learner)
 
 
@@ -342,7 +349,7 @@ def test_onnx_computes_the_same_for_any_number_of_transitions(case, tmp_path):
         expected = a.act(one.observation[0], np.tile(z, (size, 1)))
         np.testing.assert_allclose(actions, expected, rtol=0, atol=1e-5)
     nothing = Context(*(x[:, :0] for x in context(1)))
-    np.testing.assert_array_equal(other.encode(nothing), 0)
+    np.testing.assert_allclose(other.encode(nothing), a.z0, rtol=0, atol=1e-6)
 
 
 # --- alone ---

@@ -142,6 +142,11 @@ def _least_squares(g: Graph, of: LeastSquares, inputs: list[str]) -> str:
     y = g.double(g.part(columns, total - of.targets, total))
     y = g.op("Reshape", y, g.constant([-1, 1], np.int64))
     phi, rest = g.op("Tanh", g.part(out, 0, d)), g.op("Sub", y, g.part(out, d, d + 1))
+    if of.prior_root is not None:
+        mean = g.constant(np.asarray(of.prior_mean)[:, None], np.float64)
+        root = g.constant(of.prior_root, np.float64)
+        rest = g.op("Sub", rest, g.op("MatMul", phi, mean))
+        phi = g.op("MatMul", phi, root)
     weights = None
     if of.trust:
         weights = _weights(g, of, rest)
@@ -155,6 +160,8 @@ def _least_squares(g: Graph, of: LeastSquares, inputs: list[str]) -> str:
         prior = g.op("Mul", prior, g.op("Add", share, g.constant(1, np.float64)))
     precision = g.op("Add", g.op("MatMul", turned, phi), prior)
     w = _solve(g, precision, g.op("MatMul", turned, rest), d)
+    if of.prior_root is not None:
+        w = g.op("Add", g.op("MatMul", root, w), mean)
     w = g.op("Reshape", w, g.constant([d], np.int64))
     low, high = (g.constant(end, np.float64) for end in (-of.clip, of.clip))
     return g.op("Min", g.op("Max", w, low), high)

@@ -80,9 +80,9 @@ class Agent(Described):
         """All are those of a run; `ertrl.load_agent` is the short way."""
         self.action_range = action_range or ActionRange.of_json({}, dims.action)
         self.config, self.dims, self.scaling = config, dims, scaling
-        self.z0 = np.zeros(config.method.latent_dim, np.float32)
-        """What it believes before it has seen anything."""
         self.states = method_state, learner_state
+        self.z0 = np.asarray(config.method.z0(method_state))
+        """What it believes before it has seen anything."""
         # What all compiled functions of method and learner begin with.
         self._method = config.method, method_state, scaling
         self._learner = config.learner, learner_state, scaling

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl.methods.encoder import EncoderConfig
@@ -63,6 +64,10 @@ class Method(ABC):
         count for nothing.
         """
         return self.inference(state)(context)
+
+    def z0(self, state: Any) -> Float[Array, "Z"]:
+        """The z of a task of which nothing is known yet."""
+        return jnp.zeros(self.latent_dim)
 
     def sums(self, state: Any) -> Inference | None:
         """`inference`, if it is what `encode` does: then z can be inferred step by step."""

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from ertrl.config import UNSAID, Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
+from ertrl.methods.prior import Codes
 from ertrl.methods.regression import Features, Regression, columns, scaled, sums
 from ertrl.nets import Moments, Trained
 from ertrl.types import Context, Dims, TaskBatch
@@ -29,6 +30,8 @@ class BayesLinearState(NamedTuple):
     features: Trained[Features]
     seen: Moments
     """Of transitions in all contexts so far: the scale of inputs and targets."""
+    codes: Codes | None = None
+    """Of training tasks, where they are the prior."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,29 @@ class BayesLinear(Method):
     at_most: Amount = field(default=0.0, metadata=UNSAID)
     """0: n transitions of a context count as n. Otherwise as n / (1 + n / at_most), which is never
     more than this: those of one episode resemble each other, and what the model gets wrong about
-    one it gets wrong about all. This and trust are for adaptation alone; in training all count."""
+    one it gets wrong about all."""
+    prior: Amount = field(default=0.0, metadata=UNSAID)
+    """0: w ~ N(0, I). Otherwise w is believed to lie about where that of training tasks does, this
+    many times their covariance: in what they do not differ, a new task is not suspected to. This,
+    trust and at_most are for adaptation alone; training believes N(0, I), and all count."""
     weight_decay: Amount = 1e-3
     """Weight of |z|^2 next to the squared error of prediction."""
 
     def init(self, dims: Dims, key):
         features = Features(self.encoder, dims, key)
         seen = Moments.of_nothing(2 * dims.observation + dims.action + 1)
-        return BayesLinearState(Trained.of(features), seen)
+        codes = Codes.of_nothing(self.latent_dim) if self.prior else None
+        return BayesLinearState(Trained.of(features), seen, codes)
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
         regression = self._regression(state.features.net, state.seen)
-        return regression._replace(trust=self.trust, at_most=self.at_most)
+        prior = None if state.codes is None else state.codes.prior(self.prior)
+        return regression._replace(trust=self.trust, at_most=self.at_most, prior=prior)
+
+    def z0(self, state: BayesLinearState):
+        """The prior's mean."""
+        return super().z0(state) if state.codes is None else state.codes.mean
 
     def draw(self, state: BayesLinearState, context: Context, key):
         """Training sees the z of contexts that are the data: all of it is trusted."""
@@ -87,10 +100,11 @@ class BayesLinear(Method):
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()
             metrics = {"prediction_error": error, "z_size": size, **spread(z[:, 0])}
-            return error + self.weight_decay * size, metrics
+            return error + self.weight_decay * size, (z, metrics)
 
-        features, metrics = state.features.minimise(loss, self.encoder.learning_rate)
-        return BayesLinearState(features, seen), metrics
+        features, (z, metrics) = state.features.minimise(loss, self.encoder.learning_rate)
+        codes = None if state.codes is None else state.codes.with_rows(z)
+        return BayesLinearState(features, seen, codes), metrics
 
 
 METHOD = BayesLinear

@@ -12,33 +12,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl.methods.encoder import EncoderConfig
 from ertrl.methods.inference import Belief
-from ertrl.methods.solve import inverse, solve_positive
+from ertrl.methods.prior import Prior
+from ertrl.methods.solve import Sums, posterior_covariance, posterior_mean, sums
 from ertrl.nets import MLP, Moments
 from ertrl.runtime.inference import LeastSquares
 from ertrl.types import Context, Dims
-
-
-class Sums(NamedTuple):
-    """All that regression needs to know of the rows."""
-
-    squares: Float[Array, "*b Z Z"]
-    """Of f f^T."""
-    products: Float[Array, "*b Z"]
-    """Of f y."""
-    count: Float[Array, "*b"]
-    """Of what the rows count: of all that are there, how many."""
-
-
-def sums(
-    features: Float[Array, "*b M Z"], targets: Float[Array, "*b M"], mask: Float[Array, "*b M"]
-) -> Sums:
-    """Each row as often as its mask says: 1, 0, or in between."""
-    counted = features * mask[..., None]
-    return Sums(
-        jnp.einsum("...mi,...mj->...ij", counted, features),
-        jnp.einsum("...mi,...m->...i", counted, targets),
-        mask.sum(axis=-1),
-    )
 
 
 def weights(rest: Float[Array, "*b M"], targets: int, trust: float) -> Float[Array, "*b M"]:
@@ -49,20 +27,6 @@ def weights(rest: Float[Array, "*b M"], targets: int, trust: float) -> Float[Arr
     """
     left = jnp.square(rest).reshape(*rest.shape[:-1], -1, targets).mean(axis=-1)
     return jnp.repeat(trust / jnp.maximum(left, trust), targets, axis=-1)
-
-
-def posterior_mean(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z"]:
-    """E[w | rows] for y = f w + noise and w ~ N(0, I): (variance I + sum f f^T)^-1 sum f y."""
-    return solve_positive(_precision(sums, variance), sums.products)
-
-
-def posterior_covariance(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
-    """Cov[w | rows]: variance (variance I + sum f f^T)^-1."""
-    return variance[..., None, None] * inverse(_precision(sums, variance))
-
-
-def _precision(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
-    return sums.squares + variance[..., None, None] * jnp.eye(sums.squares.shape[-1])
 
 
 class Features(eqx.Module):
@@ -103,6 +67,8 @@ class Regression(NamedTuple):
     """How far a transition may be from what is shared and count in full; 0: all do."""
     at_most: float = 0.0
     """Transitions that a context is worth, however long it is; 0: as many as it has."""
+    prior: Prior | None = None
+    """Of w; None is N(0, I)."""
 
     def __call__(self, context: Context) -> Float[Array, "*b Z"]:
         return self.mean(self.evidence(context))
@@ -110,6 +76,8 @@ class Regression(NamedTuple):
     def evidence(self, context: Context) -> Sums:
         """The sums that regression needs."""
         phi, rest = self.features(scaled(self.seen, context))
+        if self.prior is not None:
+            phi, rest = self.prior.unit(phi, rest)
         counts = self.features.mask(context)
         if self.trust:
             counts = counts * weights(rest, self.features.targets, self.trust)
@@ -117,11 +85,15 @@ class Regression(NamedTuple):
 
     def mean(self, evidence: Sums) -> Float[Array, "*b Z"]:
         w = posterior_mean(evidence, self.variance(evidence))
+        if self.prior is not None:
+            w = self.prior.weights(w)
         return jnp.clip(w, -self.clip, self.clip)
 
     def belief(self, evidence: Sums) -> Belief:
-        variance = self.variance(evidence)
-        return Belief(self.mean(evidence), posterior_covariance(evidence, variance))
+        covariance = posterior_covariance(evidence, self.variance(evidence))
+        if self.prior is not None:
+            covariance = self.prior.root @ covariance @ self.prior.root.T
+        return Belief(self.mean(evidence), covariance)
 
     def variance(self, evidence: Sums) -> Float[Array, "*b"]:
         """Of the noise; larger for n transitions, so that n / (1 + n / at_most) count in full."""
@@ -131,7 +103,9 @@ class Regression(NamedTuple):
     def plain(self) -> LeastSquares:
         scale = np.asarray(self.seen.mean), np.asarray(self.seen.deviation())
         net, targets = self.features.net.plain(), self.features.targets
-        return LeastSquares(net, targets, *scale, self.noise, self.clip, self.trust, self.at_most)
+        prior = () if self.prior is None else map(np.asarray, self.prior)
+        limits = self.noise, self.clip, self.trust, self.at_most
+        return LeastSquares(net, targets, *scale, *limits, *prior)
 
 
 def columns(context: Context) -> Float[Array, "*b H N"]:

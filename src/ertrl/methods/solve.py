@@ -1,8 +1,47 @@
-"""Many small systems of linear equations at once."""
+"""Bayesian linear regression, for many small problems at once."""
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+class Sums(NamedTuple):
+    """All that regression needs to know of the rows."""
+
+    squares: Float[Array, "*b Z Z"]
+    """Of f f^T."""
+    products: Float[Array, "*b Z"]
+    """Of f y."""
+    count: Float[Array, "*b"]
+    """Of what the rows count: of all that are there, how many."""
+
+
+def sums(
+    features: Float[Array, "*b M Z"], targets: Float[Array, "*b M"], mask: Float[Array, "*b M"]
+) -> Sums:
+    """Each row as often as its mask says: 1, 0, or in between."""
+    counted = features * mask[..., None]
+    return Sums(
+        jnp.einsum("...mi,...mj->...ij", counted, features),
+        jnp.einsum("...mi,...m->...i", counted, targets),
+        mask.sum(axis=-1),
+    )
+
+
+def posterior_mean(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z"]:
+    """E[w | rows] for y = f w + noise and w ~ N(0, I): (variance I + sum f f^T)^-1 sum f y."""
+    return solve_positive(_precision(sums, variance), sums.products)
+
+
+def posterior_covariance(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
+    """Cov[w | rows]: variance (variance I + sum f f^T)^-1."""
+    return variance[..., None, None] * inverse(_precision(sums, variance))
+
+
+def _precision(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
+    return sums.squares + variance[..., None, None] * jnp.eye(sums.squares.shape[-1])
 
 
 @jax.custom_vjp

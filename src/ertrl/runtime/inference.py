@@ -153,7 +153,8 @@ class LeastSquares:
 
     x and y are parts of the standardised columns (s, a, s' - s, r): y the last `targets` of them.
     With `trust`, a transition whose y - b(x) has a larger mean square counts less. With `at_most`,
-    n transitions count as n / (1 + n / at_most): the noise's variance grows with n.
+    n transitions count as n / (1 + n / at_most): the noise's variance grows with n. With a prior,
+    w = prior_mean + prior_root u and u ~ N(0, I).
     """
 
     net: MLP
@@ -164,6 +165,8 @@ class LeastSquares:
     clip: float
     trust: float = 0.0
     at_most: float = 0.0
+    prior_mean: np.ndarray | None = None
+    prior_root: np.ndarray | None = None
     kind: ClassVar[str] = "least-squares"
 
     @property
@@ -183,6 +186,9 @@ class LeastSquares:
             and 0 <= self.trust < np.inf
             and 0 <= self.at_most < np.inf
             and bool((self.scale > 0).all())
+            and (self.prior_mean is None) == (self.prior_root is None)
+            and (self.prior_mean is None or self.prior_mean.shape == (self.latent_dim,))
+            and (self.prior_root is None or self.prior_root.shape == (self.latent_dim,) * 2)
         )
 
     def scaled(
@@ -204,8 +210,11 @@ class LeastSquares:
         return {**own, **used, "layer_norm": self.net.layer_norm}
 
     def arrays(self) -> Arrays:
-        of_columns = {"columns.centre": self.centre, "columns.scale": self.scale}
-        return {**self.net.arrays("features"), **of_columns}
+        arrays = {**self.net.arrays("features")}
+        arrays |= {"columns.centre": self.centre, "columns.scale": self.scale}
+        if self.prior_mean is not None and self.prior_root is not None:
+            arrays |= {"prior.mean": self.prior_mean, "prior.root": self.prior_root}
+        return arrays
 
     @classmethod
     def of(cls, settings: dict[str, Any], arrays: Arrays) -> "LeastSquares":
@@ -218,18 +227,29 @@ class LeastSquares:
             clip=float(settings["clip"]),
             trust=float(settings.get("trust", 0.0)),
             at_most=float(settings.get("at_most", 0.0)),
+            prior_mean=arrays.get("prior.mean"),
+            prior_root=arrays.get("prior.root"),
         )
 
     def begin(self) -> "Posterior":
         return Posterior(self)
 
     def features(self, transition: Transition) -> tuple[np.ndarray, np.ndarray]:
-        """Phi [targets, Z] and y - b [targets], in double precision."""
+        """Phi [targets, Z] and y - b [targets], in double precision; those of u with a prior."""
         s, a, r, s2 = transition
         columns = (np.concatenate((s, a, s2 - s, r)) - self.centre) / self.scale
         x, y = columns[: -self.targets], columns[-self.targets :]
         out = self.net(x).astype(np.float64).reshape(self.targets, -1)
-        return np.tanh(out[:, :-1]), y - out[:, -1]
+        phi, rest = np.tanh(out[:, :-1]), y - out[:, -1]
+        if self.prior_root is not None:
+            phi, rest = phi @ self.prior_root, rest - phi @ self.prior_mean
+        return phi, rest
+
+    def bounded(self, w: np.ndarray) -> np.ndarray:
+        """The z of a w, or of a u with a prior."""
+        if self.prior_root is not None:
+            w = self.prior_mean + self.prior_root @ w
+        return np.clip(w, -self.clip, self.clip)
 
     def weight(self, rest: np.ndarray) -> float:
         """How much a transition counts that leaves so much of its targets open."""
@@ -272,7 +292,7 @@ class Posterior:
 
     @property
     def z(self) -> np.ndarray:
-        return np.clip(self._w, -self._of.clip, self._of.clip)
+        return self._of.bounded(self._w)
 
     @property
     def covariance(self) -> np.ndarray:
