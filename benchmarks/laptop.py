@@ -21,6 +21,7 @@ from ertrl.launch.plan import parse_data
 from ertrl.launch.reproduce import paper_grid, reproduce
 from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
+from ertrl.reporting.draw.panels import legend_above
 from ertrl.reporting.measure.statistics import mean_estimate
 from shared import KEEP, WORK, asked_for, keep
 
@@ -66,7 +67,7 @@ def contexts(folder: Path) -> bytes:
             panel.set_xticks(range(len(found)), PAPER_PROTOCOLS)
             panel.set_title(group_title(group))
         panels[0].set_ylabel("normalised return")
-        panels[0].legend(loc="lower left", fontsize="small")
+        legend_above(figure, panels[0].get_legend_handles_labels()[0])
         return to_bytes(figure, "png")
 
 

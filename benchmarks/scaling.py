@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax.extend import core as jax_core
+from matplotlib.ticker import LogLocator
 
 from ertrl import store
 from ertrl.bench import product_flops, program_memory, random_batch
@@ -54,7 +55,8 @@ What is *expected* is counted: for time the operations of all matrix products of
 for memory what goes in and comes out, and the results of these products.
 Memory is that of the compiled program, which reuses some; less than {least:g} MiB counts as that.
 How much data there is, an update of any method does not see: only the drawing of batches could.
-*Drawing batches* reads memory-mapped files; its memory is what the process holds besides them.
+*Drawing batches* reads memory-mapped files; its memory is what the process holds besides them:
+lists of all transitions, to draw from, which grow with the data.
 
 ![Time of an update against six sizes; dashed: expected](../results/scaling/seconds.png)
 
@@ -375,7 +377,9 @@ def page(result: dict[str, Any], paper: dict[str, Any]) -> str:
     )
 
 
-def draw(result: dict[str, Any], what: str, counted: str, label: str, path: Path) -> None:
+def draw(
+    result: dict[str, Any], what: str, counted: str, label: str, path: Path, scale: float = 1.0
+) -> None:
     """One panel per size, a line per method; dashed: growth like that of what was counted."""
     figure, panels = plt.subplots(2, 3, figsize=(11, 6.2), layout="constrained")
     for panel, (name, axis) in zip(panels.flat, AXES.items(), strict=True):
@@ -383,11 +387,16 @@ def draw(result: dict[str, Any], what: str, counted: str, label: str, path: Path
         for method in dict.fromkeys(p["method"] for p in here):
             own = [p for p in here if p["method"] == method]
             colour = PALETTE[list(methods()).index(method) if method else len(methods())]
-            x, y = [p["value"] for p in own], [p[what] for p in own]
+            x, y = [p["value"] for p in own], [scale * p[what] for p in own]
             panel.plot(x, y, "o-", color=colour, label=method or "drawing batches", ms=4)
             growth = [p[counted] / own[0][counted] if method else 1.0 for p in own]
             panel.plot(x, [y[0] * g for g in growth], "--", color=colour, lw=0.9)
         panel.set(xscale="log", yscale="log", title=axis.title)
+        sizes = sorted({p["value"] for p in here})
+        panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.minorticks_off()
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)
     lines = {str(line.get_label()): line for p in panels.flat for line in p.get_lines()}
@@ -407,7 +416,7 @@ def main(seconds: float, *, toy: bool) -> None:
         AXES.update({name: AXES[name]._replace(values=values) for name, values in TOY.items()})
     result = scaling(names, "laptop", "cheetah-vel", seconds)
     store.write_json(place / "scaling.json", result)
-    draw(result, "seconds", EXPECTED["time"], "seconds per update", place / "seconds.png")
+    draw(result, "seconds", EXPECTED["time"], "milliseconds per update", place / "seconds.png", 1e3)
     draw(result, "memory_mib", EXPECTED["memory"], "MiB", place / "memory.png")
     paper = paper_on_gpus(families, names)
     store.write_json(place / "gpus.json", paper)

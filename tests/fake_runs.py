@@ -1,6 +1,7 @@
 """Run folders with made-up evaluations: what a report reads, without any training."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
+from ertrl.reporting.read.dataset import Material, TaskAxis
 from ertrl.training.config import TrainConfig
 from toys import write_dataset
 
@@ -203,3 +205,12 @@ def styled(root: Path) -> list[Path]:
                 )
             )
     return runs
+
+
+def material(distance, style=0.0):
+    """What a dataset tells whose behaviour policies lie this far apart."""
+    collector = {"config": {"style": style}}
+    if distance is not None:
+        collector["policy_distance"] = {"mean": distance}
+    dataset = SimpleNamespace(manifest={"collector": collector})
+    return Material(TaskAxis("task", np.array(TASKS, float)), dataset)

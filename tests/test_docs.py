@@ -516,7 +516,7 @@ def test_findings_where_dynamics_differ_are_those_of_the_results():
         assert "<u>" not in (ROOT / "results" / "laptop" / family / "summary.md").read_text()
 
 
-def test_findings_on_released_velocities_and_hopper_mass_are_those_of_the_results():
+def test_findings_on_released_velocities_are_those_of_the_results():
     page = (ROOT / "docs" / "findings.md").read_text()
     runs = {v["label"]: v for v in laptop_results("cheetah-vel-released")["variants"]}
 
@@ -531,11 +531,41 @@ def test_findings_on_released_velocities_and_hopper_mass_are_those_of_the_result
     assert "it is {}, {} and {}.".format(*all_three("test-extreme", "online")) in page
     summary = ROOT / "results" / "laptop" / "cheetah-vel-released" / "summary.md"
     assert summary.read_text().split("\n\n")[0].count("<u>") == 2, "two cells are significant"
+
+
+def test_findings_on_hopper_mass_are_those_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text()
     runs = {v["label"]: v for v in laptop_results("hopper-mass")["variants"]}
-    ends = [all_three("test-id", protocol) for protocol in ("offline", "online")]
-    words = "{} to {} with logged and {} to {} with own context"
+    assert len(runs) == 9
+
+    def means(group: str, protocol: str) -> dict[str, float]:
+        return {label: mean_over_seeds(v, group, protocol) for label, v in runs.items()}
+
+    for group, protocol in product(GROUPS, PAPER_PROTOCOLS):
+        found = means(group, protocol)
+        assert max(found, key=found.__getitem__) == "Bayes-linear"
+    ends = [means("test-id", protocol).values() for protocol in ("offline", "online")]
+    words = "{:.0f} to {:.0f} with logged and {:.0f} to {:.0f} with own context"
     assert words.format(*(end(x) for x in ends for end in (min, max))) in page
-    assert told.format(*all_three("test-ood", "online")) + ".\n" in page
+    found = means("test-ood", "online")
+    ours, best = found.pop("Bayes-linear"), max(found.values())
+    words = f"Bayes-linear has {ours:.0f}, the best of the others {best:.0f}, "
+    assert words + f"ER-TRL {found['ER-TRL']:.0f} and FOCAL {found['FOCAL']:.0f};" in page
+    found = means("test-ood", "non-prior")
+    ours, best = found.pop("Bayes-linear"), max(found.values())
+    assert f"after a random exploration {ours:.0f}, the best of the others {best:.0f}." in page
+
+    def seeds(label: str) -> list[float]:
+        return [
+            r["protocols"]["online"]["normalised"]["mean"]["test-ood"] for r in runs[label]["runs"]
+        ]
+
+    others = [label for label in runs if label != "Bayes-linear"]
+    clear = {label for label in others if welch(seeds("Bayes-linear"), seeds(label)).p < 0.02}
+    assert set(others) - clear == {"CSRO", "OfflinePEARL"}
+    apart = " and ".join(f"{np.ptp(seeds(label)):.0f}" for label in ("CSRO", "OfflinePEARL"))
+    assert f"whose seeds differ by {apart} points" in page
+    assert "<u>" not in (ROOT / "results" / "laptop" / "hopper-mass" / "summary.md").read_text()
 
 
 def test_findings_on_ant_goal_are_those_of_the_results():
@@ -701,6 +731,15 @@ def test_speeds_are_those_of_the_results():
     seconds = [row["seconds"] for row in rows]
     assert f"takes {min(seconds):.0f} to {max(seconds):.0f} seconds" in page
     assert all(f"{row['protocol_steps']:,} control steps" in page for row in rows)
+    faster = stored("processes.json")["speed_of_one_thread_each"]
+    assert f"{faster:.1f} times as fast" in (ROOT / "docs" / "reproduce.md").read_text()
+
+
+def test_the_page_on_scaling_is_that_of_the_results():
+    from scaling import PLACE, page
+
+    made = page(*(json.loads((PLACE / f"{name}.json").read_text()) for name in ("scaling", "gpus")))
+    assert (ROOT / "docs" / "scaling.md").read_text() == made, "make results-scaling"
 
 
 def test_the_effect_of_next_states_is_that_of_the_results():

@@ -10,6 +10,7 @@ from ertrl.envs import GROUPS, family_names, make_family, rollout
 from ertrl.envs.families import hopper_walker
 from ertrl.envs.families.point_robot import PointRobot
 from ertrl.errors import ConfigError
+from ertrl.launch.reproduce import paper_families
 
 # One of Meta-World's stands for all: it takes a second to load.
 FAMILIES = {
@@ -107,6 +108,11 @@ def test_splits_hold_held_out_tasks_inside_and_others_outside(family):
             assert ((values["test-id"] > low) & (values["test-id"] < high)).all()
             for name in list(groups)[2:]:
                 assert ((values[name] < low) | (values[name] > high)).all()
+
+
+@pytest.mark.parametrize("name", paper_families())
+def test_families_of_the_paper_have_its_numbers_of_tasks(name):
+    assert [len(tasks) for tasks in make_family(name).split.values()] == [20, 10, 10]
 
 
 def test_wrong_options_are_refused_with_a_reason():

@@ -30,6 +30,17 @@ def test_constant_prediction_errs_by_the_standard_deviation():
     assert train == test == pytest.approx(np.sqrt(14 / 3))
 
 
+def test_principal_plane_finds_the_plane():
+    plane = np.eye(4)[[1, 3]]
+    points = np.random.default_rng(0).normal(size=(200, 2)) * [5, 2] @ plane + 7
+    centre, axes, share = probes.principal_plane(points)
+    np.testing.assert_allclose(centre, points.mean(axis=0))
+    np.testing.assert_allclose(np.abs(axes), plane, atol=0.1)
+    assert share[0] > 0.7
+    assert share.sum() == pytest.approx(1)
+    assert probes.principal_plane(np.ones((9, 4)))[2].tolist() == [0, 0]
+
+
 def test_linear_regression_reads_a_linear_code_and_no_noise():
     parameters = np.linspace(-1, 1, 12)[:, None]
     _, exact = regress(noisy_codes(parameters, noise=0.0), parameters, "linear")

@@ -13,12 +13,11 @@ from ertrl.reporting.draw import draw_gains
 from ertrl.reporting.measure import comparison, gain, representation, scores
 from ertrl.reporting.measure import statistics as stats
 from ertrl.reporting.measure.comparison import returns_table
-from ertrl.reporting.read.dataset import Material, TaskAxis
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write.numbers import raw_numbers
 from ertrl.reporting.write.tables import gains_markdown
-from fake_runs import TASKS, enrich, fake_run, pair, styled, two_by_three
+from fake_runs import enrich, fake_run, material, pair, styled, two_by_three
 
 ER_TRL, FOCAL = Identity("er-trl"), Identity("focal")
 
@@ -319,14 +318,6 @@ def test_regression_beside_the_papers_and_probes_that_are_missing(tmp_path):
 
 
 # --- when does the objective help ---
-
-
-def material(distance, style=0.0):
-    collector = {"config": {"style": style}}
-    if distance is not None:
-        collector["policy_distance"] = {"mean": distance}
-    dataset = SimpleNamespace(manifest={"collector": collector})
-    return Material(TaskAxis("task", np.array(TASKS, float)), dataset)
 
 
 def test_gain_against_distance(tmp_path):

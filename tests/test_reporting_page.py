@@ -5,7 +5,9 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -24,6 +26,7 @@ from ertrl.reporting.draw import Picture, panels, planes
 from ertrl.reporting.draw.look import house_style, settle
 from ertrl.reporting.draw.returns import adaptation_curves, context_shift, step_curves
 from ertrl.reporting.measure.comparison import returns_table
+from ertrl.reporting.measure.gain import gains
 from ertrl.reporting.read.dataset import (
     LATENT_CONTEXTS,
     TaskAxis,
@@ -35,7 +38,7 @@ from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write import tables, words
 from ertrl.reporting.write.numbers import raw_numbers
 from ertrl.reporting.write.page import render
-from fake_runs import GROUPS, TASKS, enrich, fake_run, lose, two_by_three
+from fake_runs import GROUPS, TASKS, enrich, fake_run, lose, material, pair, two_by_three
 
 VOID = {"meta", "br", "hr", "img"}
 
@@ -289,6 +292,31 @@ def test_what_was_not_measured_stays_folded(tmp_path):
     section = html[html.index('<section id="point-robot-probes">') :].split("</section>")[0]
     assert section.index("<details><summary>") < section.index("Not measured yet")
     assert "<details>" not in html[html.index('id="point-robot-curves"') :].split("</section>")[0]
+
+
+@pytest.mark.usefixtures("sketched")
+def test_ablations_are_on_the_page(tmp_path):
+    runs = []
+    for seed, (weight, online) in product(range(3), ((0.5, 80.0), (0.0, 30.0))):
+        made = {"seed": seed, "scores": {"offline": 90.0 + seed, "online": online + seed}}
+        settings = {"method": {"mi_weight": weight}}
+        runs.append(fake_run(tmp_path, settings=settings, name=f"run-{weight}-{seed}", **made))
+    text = Page(render(compose(runs))).text
+    part = text[text.index("Compared with ER-TRL (mi_weight=0.5)") :]
+    assert "\N{MINUS SIGN}50.0" in part[: part.index("Statistics")]
+
+
+@pytest.mark.usefixtures("sketched")
+def test_gains_are_on_the_page_and_what_is_missing(tmp_path):
+    gained = {"a": 0.0, "b": 4.0, "c": 20.0}
+    runs = [run for name, points in gained.items() for run in pair(tmp_path, name, points)]
+    runs.append(fake_run(tmp_path, "focal", family="d"))
+    found = gains(read_runs(runs), [material(d) for d in (0.1, 0.3, 0.4, 0.5)])
+    trend = next(t for t in found.trends if (t.group, t.protocol) == ("test-id", "online"))
+    text = Page(render(replace(compose(runs), gains=found))).text
+    assert f"{trend.r:.2f}" in text
+    assert words.chance(trend.p) in text
+    assert "d: no run of ER-TRL" in text
 
 
 # --- the first paragraph ---
