@@ -378,8 +378,8 @@ def test_continual_compiles_one_program():
     assert agent_module._add._cache_size() <= before + 1
 
 
-def test_thompson_draws_until_z_is_inferred():
-    trial = real_trial("thompson", "bayes-linear", FULL, episodes=4, prior_episodes=2, repeats=2)
+def test_thompson_draws_in_the_first_half():
+    trial = real_trial("thompson", "bayes-linear", FULL, episodes=4, prior_episodes=1, repeats=2)
     used, evaluate = [], trial.evaluate
 
     def kept():

@@ -148,14 +148,14 @@ def continual(trial: Trial) -> None:
 
 
 def thompson(trial: Trial) -> None:
-    """Contexts from own episodes, each with a z drawn from the posterior until z is inferred."""
+    """Contexts from own episodes, in the first half each with a z drawn from the posterior."""
     while (rows := trial.active()).size:
         belief = trial.agent.believe(trial.buffer.context())
         covariance = belief.covariance
         assert covariance is not None, "believe refuses a method without a posterior"
         for row in rows:
             z = belief.z[row]
-            if trial.steps[row] < trial.inference_after:
+            if 2 * trial.steps[row] < trial.budget:
                 spread = np.linalg.cholesky(covariance[row].astype(np.float64))
                 z = z + spread @ trial.draw("posterior", row).normal(size=len(z))
             trial.take_over(np.array([row]), z, trial.buffer.count[row])
