@@ -3,7 +3,6 @@
 Both are compared with what the cores can multiply.
 """
 
-import resource
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from ertrl.collection.config import BehaviourConfig, ScriptedConfig
 from ertrl.collection.cost import MEASURED_STEPS, miniature, recording_seconds, wall_clock
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import ConfigError
+from ertrl.memory import peak_memory
 from ertrl.profiles import collect_config, family_options, train_config
 from ertrl.provenance import device_text, provenance
 from ertrl.text import readable_duration
@@ -150,7 +150,7 @@ def update_speed(
         "profile": profile,
         "family": family,
         "methods": results,
-        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mib": peak_memory() / 2**20,
         "provenance": provenance(),
     }
 

@@ -1,9 +1,7 @@
 """What a collection takes: disk and memory from its settings, time from a short measurement."""
 
 import copy
-import resource
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +19,7 @@ from ertrl.collection.trainer import PolicyTrainer
 from ertrl.data import layout
 from ertrl.envs import Family
 from ertrl.errors import DataError
-from ertrl.memory import memory_of_machine, require_memory
+from ertrl.memory import memory_of_machine, peak_memory, require_memory
 from ertrl.provenance import available_cores, threads
 from ertrl.text import readable_bytes, readable_duration
 
@@ -131,7 +129,7 @@ def estimate(
         known = sum(x.nbytes for x in jax.tree.leaves(behaviour.state))
     per_recording = recording_seconds(behaviour, config.episodes_per_checkpoint)
     per_episode = per_recording / config.episodes_per_checkpoint
-    memory = _peak_memory() + sum(wanted["memory"].values()) - known
+    memory = peak_memory() + sum(wanted["memory"].values()) - known
     parts |= {
         "record": per_recording * config.checkpoints,
         "references and checksums": 3 * config.reference_episodes * per_episode
@@ -239,11 +237,6 @@ def recording_seconds(trainer: PolicyTrainer | ScriptedPolicies, per_task: int) 
     trainer.family = whole
     per_step = max(taken[RECORDED_STEPS] - taken[1], 0.0) / (RECORDED_STEPS - 1)
     return taken[1] + per_step * (whole.horizon - 1)
-
-
-def _peak_memory() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def describe_estimate(value: dict[str, Any]) -> str:
