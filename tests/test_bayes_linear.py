@@ -11,8 +11,8 @@ import pytest
 import reference as ref
 from ertrl.methods.bayes_linear import BayesLinear, columns, scaled
 from ertrl.methods.encoder import EncoderConfig
-from ertrl.methods.prior import Codes
-from ertrl.methods.solve import solve_positive
+from ertrl.methods.posterior import solve_positive
+from ertrl.methods.prior import Prior
 from ertrl.types import Context, Dims, TaskBatch
 
 DIMS = Dims(observation=3, action=2)
@@ -53,7 +53,9 @@ def trained(kind, **settings):
     if config.prior:  # noise has no tasks to find
         z = np.random.default_rng(0).normal(0.5, [1.0, 0.5, 0.2, 0.1], (40, 4))
         z[:, 1] += z[:, 0]
-        state = state._replace(codes=Codes(jnp.asarray(z.mean(axis=0)), jnp.asarray(z.T @ z / 40)))
+        mean, covariance = z.mean(axis=0), np.cov(z.T, bias=True)
+        root = np.linalg.cholesky(config.prior * covariance + 0.01 * np.eye(4))
+        state = state._replace(prior=Prior(*map(jnp.asarray, (mean, covariance, root))))
     return config, state
 
 
@@ -61,8 +63,8 @@ def prior_of(config, state):
     """Mean and covariance of w before the first transition."""
     if not config.prior:
         return np.zeros(4), np.eye(4)
-    mean, squares = (np.asarray(x, float) for x in state.codes)
-    return mean, config.prior * (squares - np.outer(mean, mean)) + 0.01 * np.eye(4)
+    mean, covariance, _ = (np.asarray(x, float) for x in state.prior)
+    return mean, config.prior * covariance + 0.01 * np.eye(4)
 
 
 def by_least_squares(config, state, one):
@@ -209,24 +211,27 @@ def test_a_context_is_worth_so_many_transitions_however_often_it_is_repeated(kin
 @pytest.mark.parametrize("setting", ["trust", "at_most", "prior"])
 def test_training_trusts_its_data(setting):
     (plain, state), (wary, same) = (trained("dynamics", **{setting: t}) for t in (0.0, 0.1))
-    jax.tree.map(np.testing.assert_array_equal, state, same._replace(codes=None))
+    jax.tree.map(np.testing.assert_array_equal, state, same._replace(prior=None))
     one = context(3, 20, seed=1, scale=5.0)
     drawn = wary.draw(same, one, jax.random.key(0))
     np.testing.assert_allclose(drawn, plain.encode(state, one), atol=1e-6)
     assert np.abs(drawn - wary.encode(same, one)).max() > 0.01
 
 
-def test_codes_are_a_slow_average_over_training_contexts():
-    codes, mean, squares = Codes.of_nothing(2), np.zeros(2), np.eye(2)
+def test_the_prior_is_a_slow_average_over_training_contexts():
+    prior, mean, squares = Prior.of_nothing(2, 3.0), np.zeros(2), np.eye(2)
     for seed in range(400):
         z = np.random.default_rng(seed).normal([1.0, -2.0], [0.5, 2.0], size=(8, 2, 2))
-        codes = codes.with_rows(jnp.asarray(z, jnp.float32))
+        prior = prior.with_codes(jnp.asarray(z, jnp.float32), 3.0)
         rows = z.reshape(16, 2)
         mean += 0.01 * (rows.mean(axis=0) - mean)
         squares += 0.01 * (np.einsum("ni,nj->ij", rows, rows) / 16 - squares)
-    np.testing.assert_allclose(codes.mean, mean, rtol=1e-4)
-    np.testing.assert_allclose(codes.squares, squares, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(codes.mean, [1.0, -2.0], atol=0.1)
+    covariance = squares - np.outer(mean, mean)
+    np.testing.assert_allclose(prior.mean, mean, rtol=1e-4)
+    np.testing.assert_allclose(prior.covariance, covariance, rtol=1e-3, atol=1e-4)
+    found = prior.root @ prior.root.T
+    np.testing.assert_allclose(found, 3 * covariance + 0.01 * np.eye(2), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(prior.mean, [1.0, -2.0], atol=0.1)
 
 
 @kinds
@@ -244,9 +249,10 @@ def test_before_the_first_transition_the_prior_is_believed(kind):
 def test_what_training_tasks_do_not_differ_in_is_not_suspected():
     config, state = trained("reward", prior=1.0)
     # Of four weights only the first ever differed between tasks.
-    alike = Codes(jnp.zeros(4), jnp.zeros((4, 4)).at[0, 0].set(1.0))
+    root = jnp.sqrt(jnp.diag(jnp.array([1.0, 0.01, 0.01, 0.01])))
+    alike = Prior(jnp.zeros(4), jnp.zeros((4, 4)), root)
     one = context(1, 40, seed=5)
-    z = encode(config, state._replace(codes=alike), one)[0]
+    z = encode(config, state._replace(prior=alike), one)[0]
     plain, free = trained("reward")
     assert np.abs(z[1:]).max() < 0.2 * np.abs(encode(plain, free, one)[0][1:]).max()
     assert np.abs(z[0]) > np.abs(z[1:]).max()

@@ -18,7 +18,7 @@ from ertrl.evaluation import Agent
 from ertrl.evaluation.agent import BufferedAgent
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
-from ertrl.methods.prior import Codes
+from ertrl.methods.prior import Prior
 from ertrl.runtime.inference import LeastSquares
 from ertrl.runtime.layers import MLP
 from ertrl.training.update import init
@@ -30,6 +30,7 @@ CASES = [
     "offline-pearl, probabilistic",
     "bayes-linear, trust",
     "bayes-linear, at_most",
+    "bayes-linear, trust, at_most",
     "bayes-linear, prior",
     "bayes-linear, trust, at_most, prior",
 ]
@@ -49,9 +50,13 @@ def agent(case, learner="td3bc", next_observation=True):
         seen = seen._replace(variance=1 + np.abs(seen.variance))
         state = state._replace(method=state.method._replace(seen=seen))
     if "prior" in case:
-        z = np.random.default_rng(0).normal(0.3, 1.0, (50, len(state.method.codes.mean)))
-        codes = Codes(z.mean(axis=0).astype(np.float32), (z.T @ z / 50).astype(np.float32))
-        state = state._replace(method=state.method._replace(codes=codes))
+        # Tasks that lie far out, in two directions.
+        draw, size = np.random.default_rng(0), len(state.method.prior.mean)
+        z = 1 + draw.normal(0, 3, (50, 2)) @ draw.normal(size=(2, size))
+        prior = Prior.of_nothing(size, 2.0)
+        for _ in range(300):
+            prior = prior.with_codes(np.asarray(z, np.float32), 2.0)
+        state = state._replace(method=state.method._replace(prior=prior))
     return Agent(config, DIMS, state.method, state.learner)
 
 
@@ -321,15 +326,17 @@ def test_actions_in_other_units_are_refused_and_rounding_is_not():
 
 
 def test_the_posterior_is_that_of_the_runtime():
-    for case in ("bayes-linear", "offline-pearl, probabilistic"):
+    for case in ("bayes-linear", "bayes-linear, prior", "offline-pearl, probabilistic"):
         a, one = agent(case), context(40)
         belief = a.believe(one)
         adapted = observed(a.begin(), one)
         np.testing.assert_allclose(belief.z[0], adapted.z, atol=1e-4)
-        spread = np.sqrt(np.trace(belief.covariance[0]) / len(adapted.z))
-        np.testing.assert_allclose(spread, adapted.uncertainty, rtol=1e-3)
         prior = a.believe(a.nothing(2))
-        np.testing.assert_allclose(prior.covariance, [np.eye(4)] * 2, atol=1e-6)
+        np.testing.assert_allclose(prior.z, [a.z0] * 2, atol=1e-6)
+        spread = np.sqrt(np.trace(belief.covariance[0]) / np.trace(prior.covariance[0]))
+        np.testing.assert_allclose(spread, adapted.uncertainty, rtol=1e-3)
+        if "prior" not in case:
+            np.testing.assert_allclose(prior.covariance, [np.eye(4)] * 2, atol=1e-6)
 
 
 # --- ONNX ---

@@ -205,7 +205,7 @@ def claim(path: Path) -> Generator[None]:
 
     The lock is a hidden folder beside it, which is gone afterwards.
     """
-    if path.is_dir() and not any(path.iterdir()):
+    with contextlib.suppress(OSError):  # not there, no folder, or not empty
         path.rmdir()
     if path.exists():
         raise DataError(f"{path} already exists. Choose another place, or remove it.")

@@ -90,8 +90,9 @@ def output_dataset(dataset: Any, as_json: bool) -> None:
 
 
 ESTIMATED = (
-    "no simulator: estimated from logs (discounted value of the adapted policy, of the same with "
-    "z = 0, and of who logged the data; share of reward and next state that a model cannot explain)"
+    "no simulator: estimated from logs (discounted value of the adapted policy, of the same "
+    "without a context, and of who logged the data; share of reward and next state that a model "
+    "cannot explain)"
 )
 
 

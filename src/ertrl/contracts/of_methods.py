@@ -92,10 +92,14 @@ def masked_slots_do_not_count(method: type[Method]) -> None:
 
 
 def an_empty_context_is_finite(method: type[Method]) -> None:
-    """An empty context has a finite code."""
+    """An empty context has a finite code, which is z0."""
     context = contexts()
     z = _encoder(method)(context._replace(mask=0 * context.mask))
     demand(np.isfinite(z).all(), "z of an empty context is not finite")
+    config = with_fields(_config(method), next_observation=True).method
+    first = np.asarray(config.z0(random_state(config.init, DIMS)))
+    demand(first.shape == (LATENT,), f"z0 has the shape {first.shape}, not {(LATENT,)}")
+    _same(z, np.tile(first, (TASKS, 1)), "z of an empty context is not z0")
 
 
 def tasks_are_treated_alike(method: type[Method]) -> None:

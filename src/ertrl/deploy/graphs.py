@@ -153,12 +153,12 @@ def _least_squares(g: Graph, of: LeastSquares, inputs: list[str]) -> str:
         half = g.op("Sqrt", weights)  # once for the features, once for the targets
         phi, rest = g.op("Mul", phi, half), g.op("Mul", rest, half)
     turned = g.op("Transpose", phi, perm=[1, 0])
-    prior = g.constant(of.noise**2 * np.eye(d), np.float64)
+    ridge = g.constant(of.noise**2 * np.eye(d), np.float64)
     if of.at_most:
         count = g.total(weights) if weights else g.double(g.op("Shape", phi, start=0, end=1))
         share = g.op("Div", count, g.constant([of.targets * of.at_most], np.float64))
-        prior = g.op("Mul", prior, g.op("Add", share, g.constant(1, np.float64)))
-    precision = g.op("Add", g.op("MatMul", turned, phi), prior)
+        ridge = g.op("Mul", ridge, g.op("Add", share, g.constant(1, np.float64)))
+    precision = g.op("Add", g.op("MatMul", turned, phi), ridge)
     w = _solve(g, precision, g.op("MatMul", turned, rest), d)
     if of.prior_root is not None:
         w = g.op("Add", g.op("MatMul", root, w), mean)

@@ -52,11 +52,14 @@ def register_family(
         if not callable(function) and (function is not None or argument == "make"):
             raise ConfigError(f"{name}: {argument} is a function, got {function!r}")
     for argument, number, least in (("horizon", horizon, 1), ("processes", processes, 0)):
-        whole = hasattr(number, "__index__") and not isinstance(number, bool)
-        if number is not None and not (whole and number >= least):
+        if number is None and argument == "horizon":  # then the environment says it
+            continue
+        if not hasattr(number, "__index__") or isinstance(number, bool) or number < least:
             raise ConfigError(
                 f"{name}: {argument} is a whole number of at least {least}, got {number!r}"
             )
+    if varies not in (None, "reward", "dynamics"):
+        raise ConfigError(f"{name}: varies is 'reward' or 'dynamics', got {varies!r}")
     if like and like not in family_names():
         raise ConfigError(f"{name}: like: {unknown('family', like, family_names())}")
     groups, table = _split(name, tasks)

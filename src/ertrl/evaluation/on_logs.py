@@ -4,7 +4,7 @@
   state, action and z. Beside it the same model without z: what is gained is what z knows of the
   task. Held-out tasks were seen neither by the agent nor by the model.
 - Value: fitted-Q evaluation (Ernst et al., 2005; Le et al., 2019) of the adapted policy in each
-  task's own logs; beside it that of whoever logged them, and of the same policy with z = 0.
+  task's own logs; beside it that of whoever logged them, and of the same policy without a context.
 
 Both are estimates. Where a policy leaves what was logged, nothing is known of it, and its value is
 extrapolated: compare values with each other, and try the agent with care.

@@ -20,8 +20,9 @@ import jax.numpy as jnp
 from ertrl.config import UNSAID, Amount
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
-from ertrl.methods.prior import Codes
-from ertrl.methods.regression import Features, Regression, columns, scaled, sums
+from ertrl.methods.posterior import sums
+from ertrl.methods.prior import Prior
+from ertrl.methods.regression import Features, Regression, columns, scaled
 from ertrl.nets import Moments, Trained
 from ertrl.types import Context, Dims, TaskBatch
 
@@ -30,8 +31,8 @@ class BayesLinearState(NamedTuple):
     features: Trained[Features]
     seen: Moments
     """Of transitions in all contexts so far: the scale of inputs and targets."""
-    codes: Codes | None = None
-    """Of training tasks, where they are the prior."""
+    prior: Prior | None = None
+    """Learned from training tasks; None is N(0, I)."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class BayesLinear(Method):
     """0: all transitions of a context count alike. Otherwise a transition counts less once the
     mean of (y - b(x))^2 over its targets, in standardised units, is above this; at twice as much,
     half. A walker that falls moves like nothing in the data, and would say more of its task than
-    all the rest."""
+    all the rest. With a prior, what its mean predicts is taken off as well."""
     at_most: Amount = field(default=0.0, metadata=UNSAID)
     """0: n transitions of a context count as n. Otherwise as n / (1 + n / at_most), which is never
     more than this: those of one episode resemble each other, and what the model gets wrong about
@@ -68,18 +69,17 @@ class BayesLinear(Method):
     def init(self, dims: Dims, key):
         features = Features(self.encoder, dims, key)
         seen = Moments.of_nothing(2 * dims.observation + dims.action + 1)
-        codes = Codes.of_nothing(self.latent_dim) if self.prior else None
-        return BayesLinearState(Trained.of(features), seen, codes)
+        prior = Prior.of_nothing(self.latent_dim, self.prior) if self.prior else None
+        return BayesLinearState(Trained.of(features), seen, prior)
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
         regression = self._regression(state.features.net, state.seen)
-        prior = None if state.codes is None else state.codes.prior(self.prior)
-        return regression._replace(trust=self.trust, at_most=self.at_most, prior=prior)
+        return regression._replace(trust=self.trust, at_most=self.at_most, prior=state.prior)
 
     def z0(self, state: BayesLinearState):
         """The prior's mean."""
-        return super().z0(state) if state.codes is None else state.codes.mean
+        return super().z0(state) if state.prior is None else state.prior.mean
 
     def draw(self, state: BayesLinearState, context: Context, key):
         """Training sees the z of contexts that are the data: all of it is trusted."""
@@ -103,8 +103,8 @@ class BayesLinear(Method):
             return error + self.weight_decay * size, (z, metrics)
 
         features, (z, metrics) = state.features.minimise(loss, self.encoder.learning_rate)
-        codes = None if state.codes is None else state.codes.with_rows(z)
-        return BayesLinearState(features, seen, codes), metrics
+        prior = state.prior and state.prior.with_codes(z, self.prior)
+        return BayesLinearState(features, seen, prior), metrics
 
 
 METHOD = BayesLinear

@@ -5,22 +5,36 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ertrl.nets import toward
-
-CODES_RATE = 0.01
-"""Of a batch in the average over codes: features move while they learn, and old codes fade."""
+RATE = 0.01
+"""Of a batch in the averages: features move while they learn, and old codes fade."""
 LEAST_VARIANCE = 0.01
-"""Of the prior, also where training tasks do not differ: others may."""
+"""In every direction, also where training tasks do not differ: others may."""
 
 
 class Prior(NamedTuple):
-    """w ~ N(mean, root root^T): what is known of a task before its first transition.
+    """w ~ N(mean, root root^T), about where the z of training tasks lie.
 
     With w = mean + root u it is u ~ N(0, I), and regression as always, for u.
     """
 
     mean: Float[Array, "Z"]
+    covariance: Float[Array, "Z Z"]
+    """Of the z of training tasks, a slow average as the mean is."""
     root: Float[Array, "Z Z"]
+    """Kept, and not computed where it is needed: all who adapt must have the same bits of it."""
+
+    @classmethod
+    def of_nothing(cls, size: int, times: float) -> "Prior":
+        """Before the first batch: as if z of training tasks were N(0, I)."""
+        return cls(jnp.zeros(size), jnp.eye(size), _root(jnp.eye(size), times))
+
+    def with_codes(self, z: Float[Array, "*b Z"], times: float) -> "Prior":
+        """What is known after these codes; the prior has so many times their covariance."""
+        rows = z.reshape(-1, z.shape[-1])
+        apart, here = rows.mean(axis=0) - self.mean, rows - rows.mean(axis=0)
+        before = self.covariance + RATE * jnp.outer(apart, apart)
+        covariance = (1 - RATE) * before + RATE * here.T @ here / len(rows)
+        return Prior(self.mean + RATE * apart, covariance, _root(covariance, times))
 
     def unit(
         self, phi: Float[Array, "*b M Z"], rest: Float[Array, "*b M"]
@@ -33,25 +47,5 @@ class Prior(NamedTuple):
         return self.mean + u @ self.root.T
 
 
-class Codes(NamedTuple):
-    """Where the z of training tasks lie: slow averages, which begin as N(0, I)."""
-
-    mean: Float[Array, "Z"]
-    squares: Float[Array, "Z Z"]
-    """Of z z^T."""
-
-    @classmethod
-    def of_nothing(cls, size: int) -> "Codes":
-        """Before the first batch."""
-        return cls(jnp.zeros(size), jnp.eye(size))
-
-    def with_rows(self, z: Float[Array, "*b Z"]) -> "Codes":
-        """What is known after these codes."""
-        rows = z.reshape(-1, z.shape[-1])
-        return toward(self, Codes(rows.mean(axis=0), rows.T @ rows / len(rows)), CODES_RATE)
-
-    def prior(self, width: float) -> Prior:
-        """So many times as wide as training tasks lie, and a little in every direction."""
-        covariance = self.squares - jnp.outer(self.mean, self.mean)
-        least = LEAST_VARIANCE * jnp.eye(len(self.mean))
-        return Prior(self.mean, jnp.linalg.cholesky(width * covariance + least))
+def _root(covariance: Float[Array, "Z Z"], times: float) -> Float[Array, "Z Z"]:
+    return jnp.linalg.cholesky(times * covariance + LEAST_VARIANCE * jnp.eye(len(covariance)))

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ertrl.methods.encoder import EncoderConfig
 from ertrl.methods.inference import Belief
+from ertrl.methods.posterior import Sums, posterior_covariance, posterior_mean, sums
 from ertrl.methods.prior import Prior
-from ertrl.methods.solve import Sums, posterior_covariance, posterior_mean, sums
 from ertrl.nets import MLP, Moments
 from ertrl.runtime.inference import LeastSquares
 from ertrl.types import Context, Dims
@@ -22,7 +22,7 @@ from ertrl.types import Context, Dims
 def weights(rest: Float[Array, "*b M"], targets: int, trust: float) -> Float[Array, "*b M"]:
     """1, and less for the targets of a transition that is far from what all tasks have in common.
 
-    `trust` is how far is not far yet: the mean square of what the shared baseline leaves. As it
+    `trust` is how far is not far yet: the mean square of what is left when nothing is known. As it
     looks at one transition alone, evidence stays a sum, in any order.
     """
     left = jnp.square(rest).reshape(*rest.shape[:-1], -1, targets).mean(axis=-1)
@@ -103,7 +103,7 @@ class Regression(NamedTuple):
     def plain(self) -> LeastSquares:
         scale = np.asarray(self.seen.mean), np.asarray(self.seen.deviation())
         net, targets = self.features.net.plain(), self.features.targets
-        prior = () if self.prior is None else map(np.asarray, self.prior)
+        prior = () if self.prior is None else map(np.asarray, (self.prior.mean, self.prior.root))
         limits = self.noise, self.clip, self.trust, self.at_most
         return LeastSquares(net, targets, *scale, *limits, *prior)
 

@@ -98,7 +98,7 @@ class Adapted(Described):
 
     @property
     def z(self) -> np.ndarray:
-        """What is known of the task; zeros before the first transition."""
+        """What is known of the task; before the first transition zeros, or a prior's mean."""
         return self._belief.z.astype(np.float32)
 
     @property

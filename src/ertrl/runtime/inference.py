@@ -5,9 +5,10 @@ says which transitions it takes, `scaled` gives the same for inputs that are sta
 `begin` gives a belief that knows nothing yet; it grows with `add` and can be read at any time:
 
 - `z` is what the agent acts on, [Z];
-- `uncertainty` is how far z may still be off, root mean square over its numbers: 1 where nothing
-  is known, towards 0 as experience grows. Transitions of one episode resemble each other, and it
-  counts them as independent: read it as the least that is open. With `at_most` it levels off;
+- `uncertainty` is how far z may still be off, root mean square over its numbers, against how far
+  at the beginning: 1 where nothing is known, towards 0 as experience grows. Transitions of one
+  episode resemble each other, and it counts them as independent: read it as the least that is
+  open. With `at_most` it levels off;
 - `surprise` is how badly the last transitions were predicted, in units of what the model holds
   possible: about 1 and above means a task outside of what is known. None where nothing is
   predicted.
@@ -152,7 +153,8 @@ class LeastSquares:
     """z = posterior mean of w ~ N(0, I) in y = b(x) + Phi(x) w + noise, kept within +-clip.
 
     x and y are parts of the standardised columns (s, a, s' - s, r): y the last `targets` of them.
-    With `trust`, a transition whose y - b(x) has a larger mean square counts less. With `at_most`,
+    With `trust`, a transition counts less if what is left of its y has a larger mean square before
+    anything is known. With `at_most`,
     n transitions count as n / (1 + n / at_most): the noise's variance grows with n. With a prior,
     w = prior_mean + prior_root u and u ~ N(0, I).
     """
@@ -251,6 +253,11 @@ class LeastSquares:
             w = self.prior_mean + self.prior_root @ w
         return np.clip(w, -self.clip, self.clip)
 
+    def spread(self, covariance: np.ndarray) -> np.ndarray:
+        """The covariance of w, given that of u if there is a prior."""
+        root = self.prior_root
+        return covariance if root is None else root @ covariance @ root.T
+
     def weight(self, rest: np.ndarray) -> float:
         """How much a transition counts that leaves so much of its targets open."""
         return self.trust / max(float((rest * rest).mean()), self.trust) if self.trust else 1.0
@@ -296,12 +303,14 @@ class Posterior:
 
     @property
     def covariance(self) -> np.ndarray:
-        return self._variance * self._inverse
+        """Of w."""
+        return self._of.spread(self._variance * self._inverse)
 
     @property
     def uncertainty(self) -> float:
-        """The posterior's standard deviation."""
-        return float(np.sqrt(np.trace(self.covariance) / len(self._w)))
+        """The posterior's standard deviation, over that of the prior."""
+        prior = self._of.spread(np.eye(len(self._w)))
+        return float(np.sqrt(np.trace(self.covariance) / np.trace(prior)))
 
     @property
     def surprise(self) -> float | None:

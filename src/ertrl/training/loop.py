@@ -144,8 +144,9 @@ class _Trainee:
                 bad = dict.fromkeys(not_finite(after), "not finite")
             if bad:
                 break
-        name = next(iter(bad), "")
-        what = f"{name} became {bad.get(name)} at update {self.step + offset + 1}"
+        # Runs in one program may round otherwise than one by one, and then none is to blame.
+        name, value = next(iter(bad.items()), ("the state", "not finite"))
+        what = f"{name} became {value} at update {self.step + offset + 1}"
         run.keep_divergence(before, jax.tree.map(lambda x: x[0], batch), self.key, what)
         kept = run.checkpoints.steps()
         raise TrainingDiverged(

@@ -12,6 +12,11 @@ from ertrl.errors import ConfigError, ErtrlError, PluginError
 from ertrl.plugins import choose, installed, parts, raised_at, register
 
 NEEDED = ("name", "summary")
+DECLARED = (
+    *("name", "summary", "layout", "action_dim", "horizon"),
+    *("parameter_names", "parameters", "varies"),
+)
+"""What every family says."""
 
 
 def _families() -> dict[str, type[Family] | Family]:
@@ -65,8 +70,7 @@ def own_family(family: Family | type[Family]) -> Family:
 def _checked(family: Family) -> Family:
     """The family, or an error that names what it declares wrongly, before anything is simulated."""
     kind = type(family).__name__
-    declared = [name for name in Family.__annotations__ if name != "options"]
-    if missing := [name for name in declared if not hasattr(family, name)]:
+    if missing := [name for name in DECLARED if not hasattr(family, name)]:
         title = getattr(family, "name", kind)
         raise ConfigError(f"{title}: the class {kind} has no {', '.join(missing)}; set it there")
     if problem := _wrong_sizes(family) or _wrong_table(family) or _wrong_values(family):
@@ -78,8 +82,8 @@ def _wrong_sizes(family: Family) -> str:
     for name in ("action_dim", "horizon"):
         if not _is_count(size := getattr(family, name)):
             return f"{name} is a whole number of at least 1, got {size!r}"
-    parts = family.layout if isinstance(family.layout, (tuple, list)) else ()
-    pairs = [isinstance(p, (tuple, list)) and len(p) == 2 and _is_count(p[1]) for p in parts]
+    layout = family.layout if isinstance(family.layout, (tuple, list)) else ()
+    pairs = [isinstance(p, (tuple, list)) and len(p) == 2 and _is_count(p[1]) for p in layout]
     if not pairs or not all(pairs):
         form = "pairs of a name and a size, such as (('position', 2),)"
         return f"layout is {form}, got {family.layout!r}"

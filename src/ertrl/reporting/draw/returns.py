@@ -29,8 +29,8 @@ from ertrl.reporting.read.dataset import TaskAxis
 from ertrl.reporting.read.results import FamilyResults
 
 FILLS = {"offline": (1.0, None), "online": (0.55, None), "non-prior": (0.22, "////")}
-OTHER_FILL = (0.4, None)
 """Opacity and hatch of a protocol's bars."""
+OTHER_FILL = (0.4, None)
 CHARACTERS_BELOW, LINES_BELOW = 11.5, 5
 """Characters per inch of names below bars, and their lines at most."""
 SLANTED = 18

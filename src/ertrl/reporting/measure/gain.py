@@ -1,7 +1,6 @@
 """When does hiding the behaviour policy from z help? The paper's question, over families."""
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ertrl.reporting.measure import statistics
@@ -85,9 +84,12 @@ def gains(results: Results, materials: Sequence[Material]) -> Gains | None:
     missing: list[str] = []
     asked = False
     for family, material in zip(results.families, materials, strict=True):
-        pair = {method: _plain_variant(family, method) for method in (WITH, WITHOUT)}
-        absent = [method_title(method) for method, variant in pair.items() if variant is None]
-        if absent:
+        pair = [_plain_variant(family, method) for method in (WITH, WITHOUT)]
+        one, other = pair
+        if one is None or other is None:
+            absent = [
+                method_title(m) for m, v in zip((WITH, WITHOUT), pair, strict=True) if v is None
+            ]
             missing.append(
                 f"{family.label}: no run of {' or '.join(absent)} to compare, or several and none "
                 "as its profile has it"
@@ -98,15 +100,7 @@ def gains(results: Results, materials: Sequence[Material]) -> Gains | None:
             missing.append(f"{family.label}: its dataset was not found; name it with --data")
         elif material.policy_distance is None:
             missing.append(f"{family.label}: its dataset does not say how far policies lie apart")
-        for group, protocol in product(family.groups, family.protocols):
-            a, b = (list(family.scores(v, protocol, group).values()) for v in pair.values() if v)
-            if a and b:
-                test = statistics.welch(a, b)
-                low, high = (test.low, test.high) if test else (None, None)
-                origin = {"distance": material.policy_distance, "style": material.style}
-                gain = sum(a) / len(a) - sum(b) / len(b)
-                where = family.label, family.family, group, protocol
-                points.append(Point(*where, **origin, gain=gain, low=low, high=high))
+        points += _points(family, one, other, material)
     return Gains(points, missing) if asked else None
 
 
@@ -116,3 +110,25 @@ def _plain_variant(family: FamilyResults, method: str) -> Variant | None:
     plain = [v for v in own if v.identity.plain]
     chosen = plain if len(plain) == 1 else own
     return chosen[0] if len(chosen) == 1 else None
+
+
+def _points(
+    family: FamilyResults, one: Variant, other: Variant, material: Material
+) -> Iterator[Point]:
+    for group in family.groups:
+        for protocol in family.protocols:
+            a, b = (list(family.scores(v, protocol, group).values()) for v in (one, other))
+            if not a or not b:
+                continue
+            test = statistics.welch(a, b)
+            yield Point(
+                family=family.label,
+                base=family.family,
+                group=group,
+                protocol=protocol,
+                distance=material.policy_distance,
+                style=material.style,
+                gain=sum(a) / len(a) - sum(b) / len(b),
+                low=None if test is None else test.low,
+                high=None if test is None else test.high,
+            )

@@ -10,7 +10,11 @@ from ertrl.reporting.measure.comparison import Column, Grid, Row, anchor_row, ro
 from ertrl.reporting.measure.statistics import Estimate, estimate_of
 from ertrl.reporting.read.results import Evaluation, FamilyResults, SeedRun
 
-VALUES = {"adapted": "value of policy", "z = 0": "value of blind", "data": "value of behaviour"}
+VALUES = {
+    "adapted": "value of policy",
+    "no context": "value of blind",
+    "data": "value of behaviour",
+}
 """Without a simulator: discounted value of policy, blind policy and behaviour."""
 ERRORS = {
     "reward": "reward unexplained",
