@@ -486,7 +486,8 @@ def test_findings_on_point_robot_are_those_of_the_results():
 def test_what_features_and_prior_do_is_what_was_tried():
     page = (ROOT / "docs" / "findings.md").read_text()
     lines = map(json.loads, (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines())
-    tried = {line["idea"]: line["scores"] for line in lines if "scores" in line}
+    robot = [line for line in lines if line["family"] == "point-robot" and "scores" in line]
+    tried = {line["idea"]: line["scores"] for line in robot}
 
     def cells(idea: str) -> str:
         wanted = product(("test-id", "test-ood"), PAPER_PROTOCOLS)
@@ -670,6 +671,45 @@ def test_what_at_most_does_is_what_was_tried():
         f"(online {held_out('ant-dir', 0):.0f} \N{RIGHTWARDS ARROW} {held_out('ant-dir', 16):.0f}"
         " with 16)"
     ) in page
+
+
+def test_what_factors_do_is_that_of_the_results():
+    page = " ".join((ROOT / "docs" / "findings.md").read_text().split())
+    kept = json.loads((ROOT / "results" / "factors" / "effects.json").read_text())["effects"]
+
+    def effect(family: str, *factors: str) -> dict[str, dict]:
+        """'protocol/group' -> the effect there."""
+        return {
+            key: next(e for e in every if tuple(e["factors"]) == factors)
+            for key, every in kept[family].items()
+        }
+
+    def clear(effects: dict[str, dict]) -> set[str]:
+        return {key for key, e in effects.items() if not e["low"] <= 0 <= e["high"]}
+
+    def told(effects: dict[str, dict], *keys: str) -> list[str]:
+        return [f"{abs(effects[key]['value']):.0f}" for key in keys]
+
+    pairs = effect("point-robot", "positive pairs")
+    train, held_out, outside = told(pairs, "online/train", "online/test-id", "online/test-ood")
+    assert train == held_out
+    assert f"they bring {train} points on training and on held-out tasks and {outside} out" in page
+    explored = told(pairs, "non-prior/train", "non-prior/test-id")
+    assert f"{' and '.join(explored)} points on training and held-out tasks; with logged" in page
+    assert not {key for key in clear(pairs) if key.startswith("offline")}
+    entropy = effect("point-robot", "entropy term")
+    assert clear(entropy) == {"offline/test-ood"}
+    gain = entropy["offline/test-ood"]
+    assert f"adds {gain['value']:.1f} points ({gain['low']:.1f} to {gain['high']:.1f}) out" in page
+    online = [entropy[f"online/{group}"]["value"] for group in GROUPS]
+    assert f"it is {min(online):.0f} to {max(online):.0f} points" in page
+    assert not clear(effect("point-robot", "positive pairs", "entropy term"))
+    apart = effect("point-robot", "independent policies")
+    cost = told(apart, "online/train", "online/test-id")
+    assert f"Independent policies cost {' and '.join(cost)} points with online context" in page
+    assert not clear(effect("point-robot", "entropy term", "independent policies"))
+    hopper = {tuple(e["factors"]) for every in kept["hopper-mass"].values() for e in every}
+    assert not set().union(*(clear(effect("hopper-mass", *factors)) for factors in hopper))
 
 
 def test_whom_z_follows_is_that_of_the_results():
