@@ -509,6 +509,33 @@ def test_what_features_and_prior_do_is_what_was_tried():
         assert words.format(drawn[f"thompson/{group}"], acted[f"online/{group}"]) in page
 
 
+def test_what_the_prior_does_on_meta_world_is_what_was_tried():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    lines = map(json.loads, (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines())
+    tried = [line for line in lines if line["family"].startswith("metaworld") and "scores" in line]
+
+    def cells(runs: list[dict[str, float]]) -> str:
+        wanted = product(("test-id", "test-ood"), PAPER_PROTOCOLS)
+        found = [[run[f"{protocol}/{group}"] for run in runs] for group, protocol in wanted]
+        return " | ".join(f"{np.mean(seeds):.1f}" for seeds in found)
+
+    def without(family: str, seeds: int) -> list[dict[str, float]]:
+        kept = (ROOT / "results" / "laptop" / family).glob(f"{family}-bayes-linear-*.json")
+        return [json.loads(file.read_text())["scores"] for file in sorted(kept)][:seeds]
+
+    def with_prior(family: str, idea: str) -> list[dict[str, float]]:
+        return [t["scores"] for t in tried if (t["family"], t["idea"]) == (family, idea)]
+
+    for row, runs in (
+        ("reach, seeds 0 to 2", without("metaworld-reach", 3)),
+        ("reach, learned prior", with_prior("metaworld-reach", "prior 4")),
+        ("push, seed 0", without("metaworld-push", 1)),
+        ("push, learned prior", with_prior("metaworld-push", "prior 4, at_most 4")),
+        ("push, learned prior, `at_most` 0", with_prior("metaworld-push", "prior 4, at_most 0")),
+    ):
+        assert f"| {row} | {cells(runs)} |" in page
+
+
 def test_findings_on_ant_dir_are_those_of_the_results():
     page = (ROOT / "docs" / "findings.md").read_text()
     variants = laptop_results("ant-dir")["variants"]
