@@ -58,9 +58,15 @@ def test_a_lost_machine_costs_nothing_but_time(cluster, tmp_path, monkeypatch, a
     done = reproduce(GRID, where, executor="ray", work=work, reporting=False, progress="none")
     assert lost, "the grid was faster than its end"
     assert done.failures == []
-    assert len(ray.nodes()) == 3
-    assert sum(node["Alive"] for node in ray.nodes()) == 2
 
     alone = reproduce(GRID, tmp_path / "local", reporting=False, progress="none")
     assert alone.failures == []
     assert results(out) == results(tmp_path / "local")
+
+    def alive() -> int:
+        return sum(node["Alive"] for node in ray.nodes())
+
+    until = time.monotonic() + 60  # the list of machines lags behind the tasks
+    while alive() > 2 and time.monotonic() < until:
+        time.sleep(0.5)
+    assert (len(ray.nodes()), alive()) == (3, 2)
