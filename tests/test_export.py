@@ -56,6 +56,19 @@ def test_an_exported_agent_does_what_the_run_does(exported, tiny_run, tiny_datas
     assert adapted.transitions == 30
 
 
+def test_a_learned_prior_is_saved_loaded_and_exported(tiny_dataset, tmp_path):
+    settings = {"updates": 60, "evaluate_every": 60, "method": {"prior": 2.0}}
+    settings |= {"updates_per_call": 20, "checkpoint_every": 20, "evaluation": {"repeats": 1}}
+    run = api.train("bayes-linear", tiny_dataset, out=tmp_path / "runs", settings=settings)
+    agent = api.load_agent(run)
+    assert np.abs(agent.z0).max() > 0
+    about = api.export(run, tmp_path / "agent", onnx=True)
+    assert {"numpy-logged", "onnx-logged"} <= about["parity"]["largest"].keys()
+    begun = runtime.load(tmp_path / "agent").begin()
+    np.testing.assert_allclose(begun.z, agent.z0, atol=1e-6)
+    assert begun.uncertainty == pytest.approx(1)
+
+
 def test_onnx_takes_actions_in_the_units_of_the_robot(tiny_run, tmp_path, monkeypatch):
     of_run = type(tiny_run).agent
 
