@@ -5,38 +5,65 @@
     .venv/bin/python benchmarks/laptop.py cheetah-vel:split=released
 
 Works in build/grid with `ertrl reproduce` (killed, it goes on where it was); asked for more methods
-or seeds, it runs what is new. Keeps a small file per run, all numbers (results.json), the table
+or seeds, it runs what is new: runs whose numbers are in results/ are not made again, though their
+data is, if anything is missing. Keeps a small file per run, all numbers (results.json), the table
 (summary.md) and returns by kind of context (contexts.png) in results/laptop/FAMILY. An hour or two
 per family on two cores.
 """
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from ertrl import store
+from ertrl.config import fingerprint
 from ertrl.envs import group_title
 from ertrl.evaluation import PAPER_PROTOCOLS
-from ertrl.launch.plan import parse_data
+from ertrl.launch.plan import Grid, parse_data
 from ertrl.launch.reproduce import paper_grid, reproduce
 from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
 from ertrl.reporting.draw.panels import legend_above
 from ertrl.reporting.measure.statistics import mean_estimate
-from shared import KEEP, WORK, asked_for, keep
+from ertrl.reporting.read.identity import configuration
+from shared import KEEP, WORK, asked_for, keep, known_runs
 
 
 def main(word: str, contenders: list[str], seeds: list[int]) -> None:
     data = parse_data(word)
     grid = paper_grid([word], contenders, seeds, probe_transitions=0)
-    outcome = reproduce(grid, WORK / "grid", keep=KEEP / "laptop", reporting=False)
-    if outcome.failures:
-        sys.exit("\n".join(outcome.failures))
     page, place = WORK / "results" / data.folder, KEEP / "laptop" / data.folder
-    report(list(outcome.runs.values()), page, [WORK / "grid" / grid.collection(data).makes])
-    files = {"results.json": "results.json", "summary.md": "tables/summary.md"}
-    keep(page, place, files)
+    known = known_runs(grid, place)
+    lacking = [cell for cell in grid.cells if cell.label not in known]
+    runs, data_here = [], []
+    if lacking:
+        missing = replace(grid, cells=tuple(lacking))
+        outcome = reproduce(missing, WORK / "grid", keep=KEEP / "laptop", reporting=False)
+        if outcome.failures:
+            sys.exit("\n".join(outcome.failures))
+        runs = list(outcome.runs.values())
+        data_here = [WORK / "grid" / grid.collection(data).makes]
+    beside = [results_of(grid, known, place)] if known else []
+    report(runs, page, data_here, beside=beside)
+    keep(page, place, {"results.json": "results.json", "summary.md": "tables/summary.md"})
     store.write_bytes(place / "contexts.png", contexts(place))
+
+
+def results_of(grid: Grid, known: dict[str, str], place: Path) -> Path:
+    """The results.json that was kept, with these runs only."""
+    content = store.read_json(place / "results.json")
+    cells = {known[cell.label]: cell for cell in grid.cells if cell.label in known}
+    for family in content["families"].values():
+        for variant in family["variants"]:
+            variant["runs"] = [run for run in variant["runs"] if run["run"] in cells]
+            for run in variant["runs"]:  # their names say that this is their configuration
+                config = grid.train_config(cells[run["run"]])
+                variant["configuration"] = fingerprint(configuration(config))
+        family["variants"] = [variant for variant in family["variants"] if variant["runs"]]
+    file = WORK / "known" / place.name / "results.json"
+    store.write_json(file, content)
+    return file
 
 
 def contexts(folder: Path) -> bytes:

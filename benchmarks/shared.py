@@ -4,13 +4,15 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from ertrl import api
+from ertrl import api, store
 from ertrl.data import Dataset
 from ertrl.launch.plan import Contender, Data, Grid, cells
 from ertrl.launch.reproduce import Outcome, paper_families, paper_methods, reproduce
 from ertrl.provenance import available_cores, bound_threads
+from ertrl.training import Run
 
 bound_threads(available_cores())  # data is collected here; runs are processes of one thread each
 
@@ -23,6 +25,8 @@ RIVALS = tuple(map(Contender, ("gentle", "dora", "spc", "bayes-linear")))
 SEEDS = range(3)
 ONCE = {"evaluate_every": 5000}
 """Only the last evaluation enters a table."""
+OLD_EVALUATE_EVERY = 5000
+"""Of the first runs in results/laptop; it changes their names, and nothing else."""
 
 COMPARISON = {
     "results.json": "results.json",
@@ -47,6 +51,31 @@ def done(grid: Grid) -> Outcome:
     if outcome.failures:
         sys.exit("\n".join(outcome.failures))
     return outcome
+
+
+def known_runs(grid: Grid, *folders: Path) -> dict[str, str]:
+    """Labels of cells whose run was kept in one of these folders, and the name it has there.
+
+    A run is named by all that determines it, its data included; what data a collection makes is
+    known where that was kept, too.
+    """
+    made = {}
+    for folder in folders:
+        for file in folder.glob("data-*.json"):
+            made[file.stem.removeprefix("data-")] = store.read_json(file)["dataset"]
+    known = {}
+    for cell in grid.cells:
+        dataset = made.get(Path(grid.collection(cell.data).makes).name)
+        if dataset is None:
+            continue
+        family, config = grid.family(cell.data), grid.train_config(cell)
+        for every in (config.evaluate_every, OLD_EVALUATE_EVERY):
+            told = replace(config, evaluate_every=every)
+            identity = Run.identity(family.name, family.dims, dataset, told, grid.threads)
+            name = Run.name_of(identity)
+            if any((folder / f"{name}.json").exists() for folder in folders):
+                known[cell.label] = name
+    return known
 
 
 def data_of_methods(family: str) -> Dataset:

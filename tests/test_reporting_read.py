@@ -5,12 +5,13 @@ import pytest
 
 from ertrl import store
 from ertrl.config import to_json
-from ertrl.errors import ReportError, RunError
+from ertrl.errors import DataError, ReportError, RunError
 from ertrl.profiles import train_config
 from ertrl.reporting.read.dataset import read_material, task_axis
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.paper import in_paper, paper_results, published
 from ertrl.reporting.read.runs import read_runs
+from ertrl.reporting.write.numbers import raw_numbers
 from fake_runs import TASKS, enrich, fake_run, lose, returns_of, styled, two_by_three
 from toys import write_dataset
 
@@ -298,3 +299,98 @@ def test_what_the_paper_does_not_have():
     assert in_paper("ant-dir")
     assert published("point-robot", "er-trl", "train", "offline") is None
     assert published("ant-dir", "er-trl", "test-id", "offline") is None
+
+
+# --- numbers of runs that are not here ---
+
+
+def published_by(runs, place):
+    """The results.json of a report on these runs."""
+    store.write_json(place, raw_numbers(read_runs(runs)))
+    return place
+
+
+def scores_of(results):
+    """(label, seed) -> score of every cell of the only family."""
+    (family,) = results.families
+    return {
+        (variant.label, run.seed): {
+            (protocol, group): family.score(run, protocol, group, variant.step)
+            for protocol in (*family.protocols, "oracle")
+            for group in family.groups
+        }
+        for variant in family.variants
+        for run in variant.runs
+    }
+
+
+def test_published_numbers_are_those_of_the_runs(tmp_path):
+    runs = two_by_three(tmp_path / "runs")
+    file = published_by(runs, tmp_path / "results.json")
+    here, there = scores_of(read_runs(runs)), scores_of(read_runs([], beside=[file]))
+    assert here.keys() == there.keys()
+    for key in here:
+        assert there[key] == pytest.approx(here[key], rel=1e-12)
+    assert scores_of(read_runs([], beside=[tmp_path])) == there  # a folder stands for its file
+
+
+def test_own_seeds_join_the_published_ones_of_the_same_configuration(tmp_path):
+    runs = two_by_three(tmp_path / "runs")  # seeds 0 to 2, of each ER-TRL and FOCAL
+    file = published_by(runs[:4], tmp_path / "results.json")
+    results = read_runs([*runs[3:], fake_run(tmp_path / "more", "csro")], beside=[file])
+    (family,) = results.families
+    seeds = {v.label: [(r.seed, r.run is None) for r in v.runs] for v in family.variants}
+    assert seeds["ER-TRL"] == [(0, True), (1, True), (2, False)]
+    assert seeds["FOCAL"] == [(0, True), (1, False), (2, False)]  # 1 is both: the one here is taken
+    assert seeds["CSRO"] == [(0, False)]
+
+
+def test_another_configuration_of_the_same_name_is_told_from_the_published_one(tmp_path):
+    file = published_by([fake_run(tmp_path / "theirs")], tmp_path / "results.json")
+    mine = fake_run(tmp_path / "mine", settings={"sampling": {"context_size": 7}})
+    (family,) = read_runs([mine], beside=[file]).families
+    assert [v.label for v in family.variants] == ["ER-TRL", "ER-TRL (published)"]
+
+
+def test_published_variants_keep_their_names(tmp_path):
+    settings = {"method": {"mi_weight": 0.0}}
+    runs = [fake_run(tmp_path), fake_run(tmp_path, settings=settings, name="without")]
+    file = published_by(runs, tmp_path / "results.json")
+    (family,) = read_runs([fake_run(tmp_path / "more", "focal")], beside=[file]).families
+    assert {v.label for v in family.variants} == {*labels_of(runs), "FOCAL"}
+
+
+def test_numbers_on_other_data_are_refused(tmp_path):
+    file = published_by([fake_run(tmp_path / "theirs")], tmp_path / "results.json")
+    mine = fake_run(tmp_path / "mine", "focal", dataset="bbbbbbbbbb")
+    with pytest.raises(ReportError, match=r"results.json can stand beside yours on the same data"):
+        read_runs([mine], beside=[file])
+
+
+def test_what_is_no_results_file_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere.json is missing .wanted: the results.json"):
+        read_runs([], beside=[tmp_path / "nowhere.json"])
+    file = published_by([fake_run(tmp_path)], tmp_path / "results.json")
+    file.write_text(file.read_text().replace("ER-TRL", "ER-TRI"))
+    with pytest.raises(DataError, match="does not match its checksum"):
+        read_runs([], beside=[file])
+    store.write_json(file, {"kind": "ertrl-results", "format": 1, "families": {"a": {}}})
+    with pytest.raises(DataError, match="says what cannot be"):
+        read_runs([], beside=[file])
+
+
+def test_an_older_file_has_plain_methods_only(tmp_path):
+    runs = [fake_run(tmp_path), fake_run(tmp_path, "focal")]
+    content = raw_numbers(read_runs(runs))
+    for variant in content["families"]["point-robot"]["variants"]:
+        del variant["identity"], variant["configuration"]
+    store.write_json(tmp_path / "old.json", content)
+    assert labels_of_published(tmp_path / "old.json") == ["ER-TRL", "FOCAL"]
+    content["families"]["point-robot"]["variants"][0]["label"] = "ER-TRL (mi_weight=0.0)"
+    store.write_json(tmp_path / "old.json", content)
+    with pytest.raises(DataError, match=r"'ER-TRL .mi_weight=0.0.' is a variant"):
+        read_runs([], beside=[tmp_path / "old.json"])
+
+
+def labels_of_published(file):
+    return [v.label for family in read_runs([], beside=[file]).families for v in family.variants]

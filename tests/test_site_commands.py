@@ -20,6 +20,7 @@ pytestmark = [
 
 ELSEWHERE = {
     "ertrl demo": "test_cli.py",
+    "--beside": "test_reporting_read.py",
     "collect metaworld-": "test_metaworld.py",
     "ertrl replay": "test_fault.py",
     "ertrl reproduce": "test_reproduce.py",

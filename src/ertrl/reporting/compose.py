@@ -27,15 +27,17 @@ def report(
     out: str | Path = "report",
     data: str | Path | Sequence[str | Path] | None = None,
     *,
+    beside: Sequence[str | Path] = (),
     notes: Sequence[str] = (),
 ) -> Path:
     """Write report.html, figures, tables and results.json into the folder `out`.
 
     `runs` are run folders, or folders of runs. `data` names the dataset folders, where they are
-    no longer at the place the runs were trained from. `notes` say what a reader must know besides.
+    no longer at the place the runs were trained from. `beside` are results.json files of other
+    reports: their numbers stand in the same tables. `notes` say what a reader must know besides.
     Returns the path of report.html.
     """
-    out, made = Path(out), compose(runs, data, notes)
+    out, made = Path(out), compose(runs, data, beside, notes)
     say(f"report: writing {out}")
     for place in (out, out / "figures", out / "tables"):
         store.sweep(place)
@@ -63,11 +65,14 @@ def report(
 
 
 def compose(
-    runs: Runs, data: str | Path | Sequence[str | Path] | None = None, notes: Sequence[str] = ()
+    runs: Runs,
+    data: str | Path | Sequence[str | Path] | None = None,
+    beside: Sequence[str | Path] = (),
+    notes: Sequence[str] = (),
 ) -> Report:
     """Everything of a report but its files."""
     folders = [data] if isinstance(data, (str, Path)) else list(data or [])
-    results = read_runs(runs, folders)
+    results = read_runs(runs, folders, beside)
     results = replace(results, notes=(*notes, *results.notes))
     materials = read_material(results, folders)
     say(f"report: statistics and figures, on {device_text()}")
@@ -86,8 +91,12 @@ def compose(
 
 
 def print_summary(
-    runs: Runs, data: Sequence[str | Path] = (), *, console: Console | None = None
+    runs: Runs,
+    data: Sequence[str | Path] = (),
+    beside: Sequence[str | Path] = (),
+    *,
+    console: Console | None = None,
 ) -> None:
-    """Print the table of each family on the terminal; `data` as in `report`."""
+    """Print the table of each family on the terminal; `data` and `beside` as in `report`."""
     console = console or Console(markup=False)  # names of runs may hold anything
-    tables.print_results(read_runs(runs, data), console)
+    tables.print_results(read_runs(runs, data, beside), console)

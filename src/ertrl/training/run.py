@@ -102,6 +102,28 @@ class Run(Described):
         """The run's identity: its directory may be renamed, this stays."""
         return self.spec["name"]
 
+    @staticmethod
+    def identity(
+        family: str, dims: Dims, dataset: str, config: TrainConfig, threads: int = 1
+    ) -> dict[str, Any]:
+        """All that determines a run on the dataset with this fingerprint."""
+        return {
+            "family": family,
+            "dims": dims._asdict(),
+            "dataset": dataset,
+            "method": config.method.name,
+            "learner": config.learner.name,
+            "config": to_json(config),
+            # Several threads add in another order: that is another run.
+            **({} if threads == 1 else {"threads": threads}),
+        }
+
+    @staticmethod
+    def name_of(identity: dict[str, Any]) -> str:
+        """For people what it is, and ten digits of everything."""
+        words = [identity[key] for key in ("family", "method", "learner")]
+        return "-".join([*words, f"s{identity['config']['seed']}", fingerprint(identity)])
+
     @classmethod
     def create(
         cls,
@@ -120,18 +142,8 @@ class Run(Described):
         """
         config.validate()
         threads = process_threads() if threads is None else threads
-        method, learner = config.method.name, config.learner.name
-        identity = {
-            "family": dataset.family,
-            "dims": dataset.dims._asdict(),
-            "dataset": dataset.fingerprint,
-            "method": method,
-            "learner": learner,
-            "config": to_json(config),
-            # Several threads add in another order: that is another run.
-            **({} if threads == 1 else {"threads": threads}),
-        }
-        name = f"{dataset.family}-{method}-{learner}-s{config.seed}-{fingerprint(identity)}"
+        identity = cls.identity(dataset.family, dataset.dims, dataset.fingerprint, config, threads)
+        name = cls.name_of(identity)
         path = Path(root) / name
         if not (path / "config.json").exists():
             Sampler(dataset, config.sampling, extra_batches=0, seed=0)

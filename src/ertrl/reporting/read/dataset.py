@@ -23,6 +23,7 @@ from ertrl.evaluation.trial import Trial
 from ertrl.progress import say
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun
+from ertrl.training import Run
 from ertrl.types import Episodes
 
 LATENT_CONTEXTS = 6
@@ -133,7 +134,7 @@ def read_material(results: Results, folders: Sequence[str | Path]) -> list[Mater
 def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
     if dataset is None:
         try:
-            dataset = family.variants[0].runs[0].run.open_dataset()
+            dataset = _own_dataset(family)
         except (DataError, RunError):
             # Returns alone are worth a report. A damaged file, though, must not go unnoticed, and
             # is another error that passes through here.
@@ -152,22 +153,31 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
         material.goals = np.broadcast_to(goal, (len(parameters), 2))
     for variant in family.variants:
         for run in variant.runs:
-            if run.run.checkpoints.steps():
-                say(f"report: watching {run.run.name} act")  # seconds each
-                seen = watch(run, variant.step, dataset, family)
+            if run.run and run.run.checkpoints.steps():
+                say(f"report: watching {run.name} act")  # seconds each
+                seen = watch(run.run, run, variant.step, dataset, family)
                 material.watched.setdefault(variant.identity, []).append(seen)
-            else:
+            elif run.run:
                 material.notes.append(
-                    f"{run.run.name} has no checkpoint: it is missing from the pictures of paths "
+                    f"{run.name} has no checkpoint: it is missing from the pictures of paths "
                     "and latent space."
                 )
     return material
 
 
-def watch(run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
+def _own_dataset(family: FamilyResults) -> Dataset:
+    """That of the first run whose folder is here."""
+    for variant in family.variants:
+        for member in variant.runs:
+            if member.run:
+                return member.run.open_dataset()
+    raise RunError(f"no run of {family.label} is here")
+
+
+def watch(folder: Run, run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
     """Set the agent loose on all tasks, under every protocol of the report."""
     # Of the newest checkpoint, where that of this step is gone.
-    agent = load_agent(run.run, step if step in run.run.checkpoints.steps() else None)
+    agent = load_agent(folder, step if step in folder.checkpoints.steps() else None)
     where = position_slice(dataset.make_family()) if dataset.has_simulator else None
     adapted = {}
     if where is not None:

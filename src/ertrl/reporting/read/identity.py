@@ -11,6 +11,7 @@ from ertrl.errors import ConfigError
 from ertrl.methods import methods
 from ertrl.profiles import DEFAULT_VARIANT, train_config
 from ertrl.training import Run
+from ertrl.training.config import TrainConfig
 
 WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
 """Settings in which runs of one variant may differ."""
@@ -28,6 +29,8 @@ class Identity:
     profile: str | None = None
     """The profile and its variant, where several profiles have their own plain variant."""
     variant: str | None = None
+    published: bool = False
+    """Whether its numbers were read from a file, where a variant of runs has the same name."""
 
     @property
     def plain(self) -> bool:
@@ -46,17 +49,17 @@ class Identity:
             text += f" ({', '.join(told)})"
         if self.profile:
             text += f" ({', '.join(filter(None, (self.profile, self.variant)))})"
-        return text
+        return f"{text} (published)" if self.published else text
 
 
 def method_title(method: str) -> str:
     return getattr(methods().get(method), "title", "") or method.upper()
 
 
-def configuration(run: Run) -> dict[str, Any]:
+def configuration(config: TrainConfig) -> dict[str, Any]:
     """Everything in which runs of different variants differ, flat."""
-    config = {k: v for k, v in to_json(run.config, in_full=True).items() if k not in WITHOUT_EFFECT}
-    return {"name": run.spec["method"], "by": run.spec["learner"], **dict(flat(config))}
+    told = {k: v for k, v in to_json(config, in_full=True).items() if k not in WITHOUT_EFFECT}
+    return {"name": config.method.name, "by": config.learner.name, **dict(flat(told))}
 
 
 def identities(runs: Sequence[Run]) -> list[Identity]:
@@ -65,7 +68,7 @@ def identities(runs: Sequence[Run]) -> list[Identity]:
     The variant that is as its profile has it needs no more than its name; where two profiles have
     theirs, they are told as well; and where that is not enough, every difference is.
     """
-    configurations = [configuration(run) for run in runs]
+    configurations = [configuration(run.config) for run in runs]
     found = _told(configurations, [_usual(run) for run in runs])
     with_profile = [
         replace(one, profile=profile, variant=variant)

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ertrl.config import fingerprint
 from ertrl.evaluation import mean_of_measured, normalise
-from ertrl.reporting.read.identity import Identity
+from ertrl.reporting.read.identity import Identity, configuration
 from ertrl.training import Run
 
 ANCHORS = {"expert": "expert", "zero": "zero action", "random": "random"}
@@ -17,18 +19,53 @@ ANCHORS = {"expert": "expert", "zero": "zero action", "random": "random"}
 Evaluation = dict[str, Any]
 
 
+class Published(NamedTuple):
+    """Where numbers of a run come from that is not here."""
+
+    file: Path
+    identity: Identity
+    """As it was told from the other variants of that file."""
+
+
 @dataclass(frozen=True)
 class SeedRun:
     """One run with all its evaluations."""
 
-    run: Run
+    name: str
+    method: str
+    learner: str
+    seed: int
+    updates: int
+    dataset: str
+    """Fingerprint of its data."""
+    configuration: str
+    """Fingerprint of all in which runs of one variant agree."""
+    provenance: dict[str, Any]
     evaluations: dict[int, Evaluation]
     probes: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Updates -> what z was found to know."""
+    run: Run | None = None
+    """Its folder; None where only its numbers are here."""
+    published: Published | None = None
+    """Where its numbers come from, if not from a folder."""
 
-    @property
-    def seed(self) -> int:
-        return self.run.config.seed
+    @classmethod
+    def of(cls, run: Run) -> "SeedRun":
+        """Read what a run measured."""
+        run.check_contents()
+        return cls(
+            name=run.name,
+            method=run.spec["method"],
+            learner=run.spec["learner"],
+            seed=run.config.seed,
+            updates=run.config.updates,
+            dataset=run.spec["dataset"],
+            configuration=fingerprint(configuration(run.config)),
+            provenance=run.spec["provenance"],
+            evaluations={step: run.evaluations.read(step) for step in run.evaluations.steps()},
+            probes={step: run.probes.read(step) for step in run.probes.steps()},
+            run=run,
+        )
 
     @property
     def last_step(self) -> int:
@@ -51,15 +88,15 @@ class Variant:
 
     @property
     def method(self) -> str:
-        return self.runs[0].run.spec["method"]
+        return self.runs[0].method
 
     @property
     def learner(self) -> str:
-        return self.runs[0].run.spec["learner"]
+        return self.runs[0].learner
 
     @property
     def updates(self) -> int:
-        return self.runs[0].run.config.updates
+        return self.runs[0].updates
 
     @property
     def step(self) -> int:

@@ -1,4 +1,4 @@
-"""Read runs and sort them into what may be compared: families, variants, seeds.
+"""Read runs, or numbers of runs, and sort them into what may be compared.
 
 Runs of one family stand in one table only if they faced the same data, the same tasks and the same
 protocols; anything else is refused. Runs that differ in nothing but their seed form a variant and
@@ -6,16 +6,17 @@ are averaged. What is missing stays missing.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ertrl.config import fingerprint
 from ertrl.data import Dataset
 from ertrl.envs import GROUP_TITLES
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS, missing_repeats
 from ertrl.reporting.read.dataset import style_of
-from ertrl.reporting.read.identity import Identity, configuration, identities
+from ertrl.reporting.read.identity import Identity, identities
+from ertrl.reporting.read.published import read_published
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.training import Runs, open_runs
 
@@ -28,18 +29,21 @@ MUST_AGREE = {
 """What evaluations of one family have in common, and what to call it."""
 
 
-def read_runs(runs: Runs, data: Sequence[str | Path] = ()) -> Results:
+def read_runs(
+    runs: Runs, data: Sequence[str | Path] = (), beside: Sequence[str | Path] = ()
+) -> Results:
     """Read runs, refuse what cannot be compared, and sort the rest.
 
     `data` are dataset folders that have moved; they are looked at only to tell datasets of one
-    family apart.
+    family apart. `beside` are results.json files of other reports, whose runs need not be here.
     """
     families: dict[str, list[SeedRun]] = {}
-    for run in open_runs(runs):
-        run.check_contents()
-        evaluations = {step: run.evaluations.read(step) for step in run.evaluations.steps()}
-        probes = {step: run.probes.read(step) for step in run.probes.steps()}
-        families.setdefault(run.family, []).append(SeedRun(run, evaluations, probes))
+    nothing_here = isinstance(runs, Sequence) and not runs and beside
+    for run in [] if nothing_here else open_runs(runs):
+        families.setdefault(run.family, []).append(SeedRun.of(run))
+    for file in beside:
+        for name, members in read_published(Path(file)).items():
+            families.setdefault(name, []).extend(members)
     places: dict[Identity, int] = {}
     results = tuple(
         _family(name, style, part, places)
@@ -53,12 +57,13 @@ def _apart(members: list[SeedRun], data: Sequence[str | Path]) -> dict[float | N
     """Runs of one family by the strength of `style` of their data, where that differs."""
     by_data: dict[str, list[SeedRun]] = {}
     for member in members:
-        by_data.setdefault(member.run.spec["dataset"], []).append(member)
+        by_data.setdefault(member.dataset, []).append(member)
     if len(by_data) == 1:
         return {None: members}
     styles = {}
     for content, part in by_data.items():
-        for place in (part[0].run.spec["dataset_path"], *data):
+        own = [member.run.spec["dataset_path"] for member in part[:1] if member.run]
+        for place in (*own, *data):
             if (Path(place) / "manifest.json").exists():
                 dataset = Dataset(place, verify=False)
                 if dataset.fingerprint == content:
@@ -75,9 +80,9 @@ def _family(
     if not evaluated:
         raise ReportError(
             f"no run of {name} has an evaluation yet; train further, or run "
-            f"`ertrl evaluate {members[0].run.path}`"
+            f"`ertrl evaluate {where_of(members[0])}`"
         )
-    _agree("dataset", [(m, m.run.spec["dataset"]) for m in members])
+    _agree("dataset", [(m, m.dataset) for m in members])
     for key, meaning in MUST_AGREE.items():
         _agree(meaning, [(m, e[key]) for m in evaluated for e in m.evaluations.values()])
     variants = _variants(members, places)
@@ -112,9 +117,12 @@ def _agree(what: str, found: list[tuple[SeedRun, Any]]) -> None:
         elif isinstance(expected, dict):
             keys = [k for k in sorted({*expected, *value}) if expected.get(k) != value.get(k)]
             detail = f" (in {', '.join(map(str, keys))})"
+        alike = "Report them apart, or evaluate both in the same way."
+        if published := one.published or other.published:
+            alike = f"The numbers of {published.file} can stand beside yours on the same data only."
         raise ReportError(
-            f"{one.run.name} and {other.run.name} cannot stand in one table: their {what} "
-            f"differ{detail}. Report them apart, or evaluate both in the same way."
+            f"{one.name} and {other.name} cannot stand in one table: their {what} "
+            f"differ{detail}. {alike}"
         )
 
 
@@ -122,20 +130,43 @@ def _variants(members: list[SeedRun], places: dict[Identity, int]) -> tuple[Vari
     """Sort by configuration; variants of one identity share their place in all families."""
     sorted_out: dict[str, list[SeedRun]] = {}
     for member in members:
-        seeds = sorted_out.setdefault(fingerprint(configuration(member.run)), [])
-        for twin in seeds:
-            if twin.seed == member.seed:
-                raise ReportError(
-                    f"{twin.run.path} and {member.run.path} are the same run (method, "
-                    f"configuration and seed {twin.seed}); give only one of them"
-                )
-        seeds.append(member)
+        seeds = sorted_out.setdefault(member.configuration, [])
+        twin = next((known for known in seeds if known.seed == member.seed), None)
+        if twin is None:
+            seeds.append(member)
+        elif not (member.published and twin.name == member.name):  # of a run that is here, too
+            raise ReportError(
+                f"{where_of(twin)} and {where_of(member)} are the same run (method, "
+                f"configuration and seed {twin.seed}); give only one of them"
+            )
     groups = [tuple(sorted(group, key=lambda m: m.seed)) for group in sorted_out.values()]
-    found = identities([group[0].run for group in groups])
     return tuple(
         Variant(one, group, places.setdefault(one, len(places)))
-        for one, group in zip(found, groups, strict=True)
+        for one, group in zip(_identities(groups), groups, strict=True)
     )
+
+
+def _identities(groups: Sequence[Sequence[SeedRun]]) -> list[Identity]:
+    """Of variants that have runs here, what tells those apart; of others, what they were called."""
+    here = [next((m.run for m in group if m.run), None) for group in groups]
+    runs = [run for run in here if run]
+    own = iter(identities(runs) if runs else [])
+    found = [next(own) if run else None for run in here]
+    taken = {one.label for one in found if one}
+    for place, group in enumerate(groups):
+        if found[place] is None:
+            (published,) = {m.published.identity for m in group if m.published}
+            clash = published.label in taken
+            found[place] = replace(published, published=True) if clash else published
+    return [one for one in found if one]
+
+
+def where_of(member: SeedRun) -> Path:
+    """The folder or the file that it was read from."""
+    if member.run:
+        return member.run.path
+    assert member.published, "a run is here, or its numbers are"
+    return member.published.file
 
 
 def _notes(family: FamilyResults) -> Iterator[str]:

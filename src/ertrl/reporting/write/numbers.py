@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from ertrl.evaluation import missing_repeats
+from ertrl.evaluation import mean_of_measured, missing_repeats
 from ertrl.evaluation.shapes import KEPT_PROBES
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.measure.scores import success_of
+from ertrl.reporting.read.published import identity_numbers
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 
 
@@ -31,6 +32,7 @@ def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
 
 def _family(family: FamilyResults) -> dict[str, Any]:
     return {
+        "family": family.family,
         "dataset": family.dataset,
         "evaluation": family.settings,
         "tasks": family.tasks,
@@ -38,7 +40,11 @@ def _family(family: FamilyResults) -> dict[str, Any]:
         "references": family.references,
         "variants": [
             {name: getattr(v, name) for name in ("label", "method", "learner", "updates", "step")}
-            | {"runs": [_run(family, v, run) for run in v.runs]}
+            | {
+                "identity": identity_numbers(v.identity),
+                "configuration": v.runs[0].configuration,
+                "runs": [_run(family, v, run) for run in v.runs],
+            }
             for v in family.variants
         ],
     }
@@ -49,7 +55,7 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
     oracle = family.task_returns(run, "oracle", variant.step)
     probes = run.probes.get(variant.step)
     return {
-        "run": run.run.name,
+        "run": run.name,
         "seed": run.seed,
         "protocols": {
             protocol: {
@@ -62,6 +68,7 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
                 }
                 for name, scaled in scales.items()
             }
+            | _success(family, run, protocol, variant.step)
             for protocol in family.protocols
         },
         **({"success_percent": rates} if (rates := success_of(run, variant.step)) else {}),
@@ -69,8 +76,14 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
         "oracle_normalised_per_task": _nulls(oracle),
         "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
         "probes": probes and {k: probes[k] for k in KEPT_PROBES if k in probes},
-        "provenance": run.run.spec["provenance"],
+        "provenance": run.provenance,
     }
+
+
+def _success(family: FamilyResults, run: SeedRun, protocol: str, step: int) -> dict[str, Any]:
+    """The share of repeats that fulfilled each task, where environments tell."""
+    found = family.measured(run, protocol, "success", step)
+    return {} if found is None else {"success": _nulls(mean_of_measured(found, axis=1))}
 
 
 def _nulls(values: np.ndarray | None) -> list[float | None] | None:

@@ -240,14 +240,17 @@ def _benefit(report: Report) -> Data | None:
 
 
 def _runs(report: Report) -> Data:
-    return {"runs": [(v, m, profile_of(m.run)) for v, m in report.results.members]}
+    members = report.results.members
+    return {"runs": [(v, m, profile_of(m.run) if m.run else None) for v, m in members]}
 
 
 def _reproduce(report: Report) -> Data:
-    runs = [member.run for _, member in report.results.members]
-    commands = dict.fromkeys(run.spec["provenance"]["command"] for run in runs)
-    folders = [shlex.quote(f"runs/{run.name}") for run in runs]
-    again = " \\\n  ".join(["ertrl report", *folders, "--out report"])
+    members = [member for _, member in report.results.members]
+    commands = dict.fromkeys(member.provenance["command"] for member in members)
+    folders = [shlex.quote(f"runs/{member.name}") for member in members if member.run]
+    files = dict.fromkeys(str(m.published.file) for m in members if m.published)
+    beside = [" ".join(["--beside", *map(shlex.quote, files)])] if files else []
+    again = " \\\n  ".join(["ertrl report", *folders, *beside, "--out report"])
     return {"commands": "\n".join(commands), "again": again}
 
 
@@ -255,11 +258,10 @@ def _provenance(report: Report) -> Data:
     """Runs of the same origin stand together."""
     origins: dict[str, tuple[Data, list[str]]] = {}
     for _, member in report.results.members:
-        spec = member.run.spec
         told = ("commit", "versions", "machine", "threads")
-        origin = {"threads": 1, **spec["provenance"]}  # older runs do not say
-        facts = {name: origin[name] for name in told} | {"dataset": spec["dataset"]}
-        origins.setdefault(repr(facts), (facts, []))[1].append(member.run.name)
+        origin = {"threads": 1, **member.provenance}  # older runs do not say
+        facts = {name: origin[name] for name in told} | {"dataset": member.dataset}
+        origins.setdefault(repr(facts), (facts, []))[1].append(member.name)
     return {"origins": list(origins.values())}
 
 
