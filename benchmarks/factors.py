@@ -7,15 +7,16 @@
 A run with the entropy term is ER-TRL, one without is FOCAL. Positive pairs are two contexts per
 task. Policies are independent networks, or one that all tasks share; where they were collected
 twice, both are normalised with the experts of the shared one. Works in build/grid with `ertrl
-reproduce` (killed, it goes on where it was; runs of results/laptop that are there are not made
-again) and keeps small files of all runs, every effect with its interval, the table and the figure
-in results/factors. There is one dataset of each kind: the effect of the policies is that of these
-two datasets.
+reproduce` (killed, it goes on where it was; runs that results/laptop or results/factors have are
+not made again) and keeps small files of its runs, every effect with its interval, the table and
+the figure in results/factors. There is one dataset of each kind: the effect of the policies is
+that of these two datasets.
 """
 
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from ertrl.launch.reproduce import reproduce
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.statistics import LEVEL, Estimate
 from ertrl.text import markdown_table
-from shared import KEEP, WORK
+from shared import KEEP, WORK, known_runs
 
 PAIRS, ENTROPY, POLICIES = "positive pairs", "entropy term", "independent policies"
 SEEDS = {"point-robot": 5, "cheetah-vel": 5, "hopper-mass": 3, "walker-mass": 3}
@@ -115,13 +116,18 @@ def grid(families: list[str], *, toy: bool) -> tuple[Grid, dict[tuple[str, tuple
     return Grid(every, **(TOY if toy else {})), found
 
 
-def measure(found: dict[tuple[str, tuple], list[Cell]], runs: dict[str, Path]) -> dict[str, Any]:
-    """Family -> 'protocol/group' -> effects; a family of which a cell is missing is left out."""
+def measure(
+    found: dict[tuple[str, tuple], list[Cell]], runs: Mapping[str, dict[str, float]]
+) -> dict[str, Any]:
+    """Family -> 'protocol/group' -> effects; a family of which a cell is missing is left out.
+
+    `runs` has the scores of every run by the label of its cell.
+    """
     told: dict[str, Any] = {}
     for family in dict.fromkeys(name for name, _ in found):
         own = {levels: cells for (name, levels), cells in found.items() if name == family}
         scores = {
-            levels: [_scores(runs[c.label]) for c in cells if c.label in runs]
+            levels: [runs[c.label] for c in cells if c.label in runs]
             for levels, cells in own.items()
         }
         if not all(scores.values()):
@@ -135,13 +141,6 @@ def measure(found: dict[tuple[str, tuple], list[Cell]], runs: dict[str, Path]) -
             for key in (f"{p}/{g}" for p, g in product(PAPER_PROTOCOLS, GROUPS))
         }
     return told
-
-
-def _scores(run: Path) -> dict[str, float]:
-    from ertrl.evaluation import summarise
-    from ertrl.training import Run
-
-    return summarise(Run(run).evaluations.read())
 
 
 def name_of(effect: Effect) -> str:
@@ -197,15 +196,25 @@ def draw(told: dict[str, Any], path: Path) -> None:
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
+def scores_of(known: Mapping[str, str], folders: Sequence[Path]) -> dict[str, dict[str, float]]:
+    """Scores of kept runs by the label of their cell."""
+    files = {file.stem: file for folder in folders for file in folder.glob("*.json")}
+    return {label: store.read_json(files[name])["scores"] for label, name in known.items()}
+
+
 def main(families: list[str], *, toy: bool) -> None:
     place = WORK / "factors-toy" / "kept" if toy else KEEP / "factors"
     runs, found = grid(families, toy=toy)
     # With pairs and shared policies they are those of the paper's grid: nothing is run twice.
+    folders = [place / "runs" / name for name in families]
+    folders += [] if toy else [KEEP / "laptop" / name for name in families]
+    known = known_runs(runs, *folders)
+    missing = replace(runs, cells=tuple(c for c in runs.cells if c.label not in known))
     work = WORK / ("factors-toy" if toy else "grid")
-    done = reproduce(runs, work, keep=place / "runs", reporting=False)
+    done = reproduce(missing, work, keep=place / "runs", reporting=False)
     for failure in done.failures:
         print(failure, flush=True)
-    told = measure(found, done.runs)
+    told = measure(found, scores_of(known_runs(runs, *folders), folders))
     plain = {
         family: {
             key: [{"factors": e.factors, **e.estimate._asdict()} for e in every]
