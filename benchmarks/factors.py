@@ -40,8 +40,10 @@ PAIRS, ENTROPY, POLICIES = "positive pairs", "entropy term", "independent polici
 SEEDS = {"point-robot": 5, "cheetah-vel": 5, "hopper-mass": 3, "walker-mass": 3}
 INDEPENDENT = {
     "point-robot": {"policy": "independent"},
-    "cheetah-vel": {"policy": "independent", "hidden": [64, 64], "batch_size": 128},
-}
+    "cheetah-vel": {
+        "policy": "independent", "hidden": [64, 64], "batch_size": 128, "steps": 20000,
+    },
+}  # fmt: skip
 """Families that are collected with a network per task, too, at a size that two cores can do."""
 TOY: dict[str, Any] = {
     "collect_settings": {"steps": 200, "checkpoints": 2, "episodes_per_checkpoint": 3},
