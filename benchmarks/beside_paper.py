@@ -4,9 +4,9 @@
 
 A cell is a family, a group of tasks (training or out of distribution) and a kind of context. Ours
 is the better of ER-TRL and FOCAL, unnormalised, mean over seeds; a second count has Bayes-linear,
-where it was run, as a third. Reads results.json files of reports, by default results/benefit's
-and, where a family is there, results/laptop's; a family of a later file replaces that of an earlier
-one, so Cheetah-Vel is that of the released tasks.
+where it was run, as a third. Reads results.json files of reports, by default those of
+results/laptop; a family of a later file replaces that of an earlier one, so Cheetah-Vel is that of
+the released tasks.
 Takes seconds and writes nothing.
 """
 
@@ -23,7 +23,7 @@ from ertrl.reporting.read.paper import paper_results
 from ertrl.text import markdown_table
 from shared import KEEP
 
-FILES = [KEEP / "benefit" / "results.json", *sorted((KEEP / "laptop").glob("*/results.json"))]
+FILES = sorted((KEEP / "laptop").glob("*/results.json"))
 PAIR = ("er-trl", "focal")
 OWN = "bayes-linear"
 PROTOCOLS = ("offline", "online", "non-prior")

@@ -209,8 +209,5 @@ def styled(root: Path) -> list[Path]:
 
 def material(distance, style=0.0):
     """What a dataset tells whose behaviour policies lie this far apart."""
-    collector = {"config": {"style": style}}
-    if distance is not None:
-        collector["policy_distance"] = {"mean": distance}
-    dataset = SimpleNamespace(manifest={"collector": collector})
-    return Material(TaskAxis("task", np.array(TASKS, float)), dataset)
+    axis = TaskAxis("task", np.array(TASKS, float))
+    return Material(axis, SimpleNamespace(), style=style, policy_distance=distance)

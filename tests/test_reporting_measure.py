@@ -13,6 +13,7 @@ from ertrl.reporting.draw import draw_gains
 from ertrl.reporting.measure import comparison, gain, representation, scores
 from ertrl.reporting.measure import statistics as stats
 from ertrl.reporting.measure.comparison import returns_table
+from ertrl.reporting.read.dataset import read_material
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write.numbers import raw_numbers
@@ -344,9 +345,17 @@ def test_gain_against_distance(tmp_path):
         f"| Held-out tasks | online | {trend.r:.2f} | {trend.p:.3f} | {trend.p_holm:.3f} | 3 |"
         in table
     )
-    stored = json.loads(json.dumps(raw_numbers(results, found)))["benefit"]
+    known = [material(distances[f.family]) for f in results.families]
+    numbers = raw_numbers(results, known, found)
+    stored = json.loads(json.dumps(numbers))["benefit"]
     assert stored["trends"][0]["families"] == 3
     assert len(stored["points"]) == len(found.points)
+    # Whoever reads these numbers without their runs and data finds the same.
+    store.write_json(tmp_path / "results.json", numbers)
+    alone = read_runs([], beside=[tmp_path])
+    again = gain.gains(alone, read_material(alone, []))
+    assert [p.distance for p in again.points] == [p.distance for p in found.points]
+    assert [t.r for t in again.trends] == pytest.approx([t.r for t in found.trends])
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -58,7 +58,8 @@ def report(
     }
     if made.gains is not None:
         texts["tables/benefit.md"] = tables.gains_markdown(made.gains)
-    store.write_json(out / "results.json", raw_numbers(made.results, made.gains))
+    materials = [family.material for family in made.families]
+    store.write_json(out / "results.json", raw_numbers(made.results, materials, made.gains))
     for name, content in texts.items():
         store.write_bytes(out / name, content.encode())
     return out / "report.html"

@@ -96,10 +96,13 @@ def gains(results: Results, materials: Sequence[Material]) -> Gains | None:
             )
             continue
         asked = True
-        if material.dataset is None:
-            missing.append(f"{family.label}: its dataset was not found; name it with --data")
-        elif material.policy_distance is None:
-            missing.append(f"{family.label}: its dataset does not say how far policies lie apart")
+        if material.policy_distance is None:
+            why = (
+                "its dataset was not found; name it with --data"
+                if material.dataset is None
+                else "its dataset does not say how far policies lie apart"
+            )
+            missing.append(f"{family.label}: {why}")
         points += _points(family, one, other, material)
     return Gains(points, missing) if asked else None
 

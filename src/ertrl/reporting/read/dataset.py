@@ -97,21 +97,12 @@ class Material:
     """Goals in the plane [tasks, 2], where the family has such."""
     watched: dict[Identity, list[Watched]] = field(default_factory=dict)
     """Variant -> its seeds that have a checkpoint, in order."""
+    style: float | None = None
+    """How strongly each behaviour policy was pulled in a direction of its own, where known."""
+    policy_distance: float | None = None
+    """How far behaviour policies lie apart, where known."""
     notes: list[str] = field(default_factory=list)
     """Why something is missing."""
-
-    @property
-    def style(self) -> float | None:
-        """How strongly behaviour was pulled apart; None where the dataset is not there."""
-        return None if self.dataset is None else style_of(self.dataset)
-
-    @property
-    def policy_distance(self) -> float | None:
-        """How far behaviour policies lie apart, where the dataset is there and says so."""
-        if self.dataset is None:
-            return None
-        stored = self.dataset.manifest["collector"].get("policy_distance")
-        return None if stored is None else float(stored["mean"])
 
 
 def style_of(dataset: Dataset) -> float:
@@ -143,11 +134,18 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
                 "name its folder with --data to see paths, latent space and dataset."
             )
             blank = TaskAxis("task", np.asarray(family.tasks, np.float64))
-            return Material(blank, notes=[note])
+            style, distance = _published_facts(family)
+            return Material(blank, style=style, policy_distance=distance, notes=[note])
     names = tuple(dataset.manifest["parameter_names"])
     parameters = np.stack([dataset.task(task).parameters for task in family.tasks])
     train = family.rows.get("train", np.arange(len(family.tasks)))
-    material = Material(task_axis(names, parameters, train), dataset)
+    stored = dataset.manifest["collector"].get("policy_distance")
+    material = Material(
+        task_axis(names, parameters, train),
+        dataset,
+        style=style_of(dataset),
+        policy_distance=None if stored is None else float(stored["mean"]),
+    )
     goal = goal_of(dataset.make_family(), parameters) if dataset.has_simulator else None
     if goal is not None:
         material.goals = np.broadcast_to(goal, (len(parameters), 2))
@@ -163,6 +161,15 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
                     "and latent space."
                 )
     return material
+
+
+def _published_facts(family: FamilyResults) -> tuple[float | None, float | None]:
+    """Style and distance of behaviour policies, if a file of results says them."""
+    for variant in family.variants:
+        for member in variant.runs:
+            if member.published:
+                return member.published.style, member.published.policy_distance
+    return None, None
 
 
 def _own_dataset(family: FamilyResults) -> Dataset:

@@ -15,7 +15,7 @@ from ertrl.errors import CorruptFileError, DataError
 from ertrl.evaluation.shapes import EvaluationSettings, FromLogs, References, Tasks
 from ertrl.reporting.read.identity import Identity, method_title
 from ertrl.reporting.read.results import Published, SeedRun
-from ertrl.shape import Measured, Name, Open, Provenance, Shape, Steps, Text, Whole, rectangle
+from ertrl.shape import Measured, Name, Open, Provenance, Real, Shape, Steps, Text, Whole, rectangle
 
 Numbers = dict[str, Any]
 
@@ -72,9 +72,12 @@ class KeptVariant(Shape):
 
 
 class KeptFamily(Open, kw_only=True):
-    """A table. `family` is missing in older files, where it is the key of the table."""
+    """A table. What has a default is missing in older files."""
 
     family: Name | UnsetType = UNSET
+    """There it is the key of the table."""
+    policy_distance: Real | None = None
+    style: Real | None = None
     dataset: Text
     evaluation: EvaluationSettings
     tasks: Tasks
@@ -142,7 +145,7 @@ def _seed(file: Path, family: Numbers, variant: Numbers, run: Numbers) -> SeedRu
         configuration=variant.get("configuration", f"{file}: {variant['label']}"),
         provenance=run["provenance"],
         evaluations={variant["step"]: _evaluation(family, run)},
-        published=Published(file, identity),
+        published=Published(file, identity, family.get("policy_distance"), family.get("style")),
     )
 
 

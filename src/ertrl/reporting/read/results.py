@@ -25,6 +25,10 @@ class Published(NamedTuple):
     file: Path
     identity: Identity
     """As it was told from the other variants of that file."""
+    policy_distance: float | None = None
+    """How far the behaviour policies of its data lie apart."""
+    style: float | None = None
+    """How strongly each of them was pulled in a direction of its own."""
 
 
 @dataclass(frozen=True)

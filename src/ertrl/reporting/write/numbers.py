@@ -1,5 +1,6 @@
 """results.json: every number behind the page, per seed and per task, and where it comes from."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +11,20 @@ from ertrl.evaluation.shapes import KEPT_PROBES
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.measure.scores import success_of
+from ertrl.reporting.read.dataset import Material
 from ertrl.reporting.read.published import identity_numbers
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 
 
-def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
+def raw_numbers(
+    results: Results, materials: Sequence[Material] = (), found: Gains | None = None
+) -> dict[str, Any]:
+    """All of it; `materials` are those of the families."""
+    behaviour = dict(zip((f.label for f in results.families), materials, strict=False))
     return {
         "kind": "ertrl-results",
         "format": 1,
-        "families": {family.label: _family(family) for family in results.families},
+        "families": {f.label: _family(f, behaviour.get(f.label)) for f in results.families},
         "benefit": found
         and {
             "points": [point._asdict() for point in found.points],
@@ -30,9 +36,11 @@ def raw_numbers(results: Results, found: Gains | None = None) -> dict[str, Any]:
     }
 
 
-def _family(family: FamilyResults) -> dict[str, Any]:
+def _family(family: FamilyResults, material: Material | None) -> dict[str, Any]:
     return {
         "family": family.family,
+        "style": material and material.style,
+        "policy_distance": material and material.policy_distance,
         "dataset": family.dataset,
         "evaluation": family.settings,
         "tasks": family.tasks,
