@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/factors.py                 # or: make results-factors; hours
     .venv/bin/python benchmarks/factors.py point-robot     # one family
+    .venv/bin/python benchmarks/factors.py --shared cheetah-vel    # its policies not independent
     .venv/bin/python benchmarks/factors.py --toy           # a minute, to see the figure
 
 A run with the entropy term is ER-TRL, one without is FOCAL. Positive pairs are two contexts per
@@ -100,14 +101,16 @@ def _contrast(
     return Estimate(float(value), fewest, float(value - half), float(value + half))
 
 
-def grid(families: list[str], *, toy: bool) -> tuple[Grid, dict[tuple[str, tuple], list[Cell]]]:
+def grid(
+    families: list[str], *, toy: bool, independent: Mapping[str, Any] = INDEPENDENT
+) -> tuple[Grid, dict[tuple[str, tuple], list[Cell]]]:
     """All runs, and those of each family and combination of levels."""
     found: dict[tuple[str, tuple], list[Cell]] = {}
     for family in families:
         shared = Data(family)
         kinds = {False: shared}
-        if family in INDEPENDENT:
-            kinds[True] = Data(family, settings=INDEPENDENT[family], references=shared)
+        if family in independent:
+            kinds[True] = Data(family, settings=independent[family], references=shared)
         for pairs, entropy, apart in product((False, True), (False, True), kinds):
             settings = {"sampling": {"contexts_per_task": 2 if pairs else 1}}
             contender = Contender("er-trl" if entropy else "focal", settings=settings)
@@ -204,9 +207,10 @@ def scores_of(known: Mapping[str, str], folders: Sequence[Path]) -> dict[str, di
     return {label: store.read_json(files[name])["scores"] for label, name in known.items()}
 
 
-def main(families: list[str], *, toy: bool) -> None:
+def main(families: list[str], *, toy: bool, shared: Sequence[str] = ()) -> None:
     place = WORK / "factors-toy" / "kept" if toy else KEEP / "factors"
-    runs, found = grid(families, toy=toy)
+    apart = {name: INDEPENDENT[name] for name in INDEPENDENT if name not in shared}
+    runs, found = grid(families, toy=toy, independent=apart)
     # With pairs and shared policies they are those of the paper's grid: nothing is run twice.
     folders = [place / "runs" / name for name in families]
     folders += [] if toy else [KEEP / "laptop" / name for name in families]
@@ -234,7 +238,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", help=f"of {', '.join(SEEDS)}; all if not given")
     parser.add_argument("--toy", action="store_true", help="small, on Point-Robot")
+    parser.add_argument(
+        "--shared", nargs="*", default=[], help="families without independent policies"
+    )
     given = parser.parse_args()
     if wrong := [name for name in given.families if name not in SEEDS]:
         parser.error(f"{', '.join(wrong)}: families are {', '.join(SEEDS)}")
-    main(["point-robot"] if given.toy else given.families or list(SEEDS), toy=given.toy)
+    chosen = ["point-robot"] if given.toy else given.families or list(SEEDS)
+    main(chosen, toy=given.toy, shared=given.shared)
