@@ -36,7 +36,7 @@ def main(word: str, contenders: list[str], seeds: list[int]) -> None:
     data = parse_data(word)
     grid = paper_grid([word], contenders, seeds, probe_transitions=0)
     page, place = WORK / "results" / data.folder, KEEP / "laptop" / data.folder
-    # Whatever was kept stays in the table, asked for or not, as long as its profile has not changed.
+    # What was kept stays in the table, asked for or not, as long as its profile has not changed.
     every = paper_grid([word], ["all"], range(MOST_SEEDS), probe_transitions=0)
     known = known_runs(every, place)
     lacking = [cell for cell in grid.cells if cell.label not in known]
