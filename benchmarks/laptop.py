@@ -38,7 +38,8 @@ def main(word: str, contenders: list[str], seeds: list[int]) -> None:
     page, place = WORK / "results" / data.folder, KEEP / "laptop" / data.folder
     # What was kept stays in the table, asked for or not, as long as its profile has not changed.
     every = paper_grid([word], ["all"], range(MOST_SEEDS), probe_transitions=0)
-    known = known_runs(every, place)
+    there = names_in(place / "results.json")
+    known = {label: name for label, name in known_runs(every, place).items() if name in there}
     lacking = [cell for cell in grid.cells if cell.label not in known]
     runs, data_here = [], []
     if lacking:
@@ -52,6 +53,12 @@ def main(word: str, contenders: list[str], seeds: list[int]) -> None:
     report(runs, page, data_here, beside=beside)
     keep(page, place, {"results.json": "results.json", "summary.md": "tables/summary.md"})
     store.write_bytes(place / "contexts.png", contexts(place))
+
+
+def names_in(file: Path) -> set[str]:
+    """Runs whose numbers a results.json has."""
+    families = store.read_json(file)["families"].values() if file.exists() else ()
+    return {r["run"] for family in families for v in family["variants"] for r in v["runs"]}
 
 
 def results_of(grid: Grid, known: dict[str, str], place: Path) -> Path:

@@ -29,8 +29,10 @@ from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.profiles import collect_config, train_config
+from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.measure.statistics import welch
 from ertrl.reporting.read.paper import paper_results
+from ertrl.reporting.read.runs import read_runs
 from ertrl.training import Run
 from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key
@@ -331,7 +333,8 @@ def laptop_results(folder: str) -> dict[str, Any]:
 def rows_of(family: str) -> dict[str, dict[tuple[str, str], str]]:
     """Label of a row -> (group, protocol) -> normalised return as printed."""
     facts = laptop_results(family)
-    assert all(len(variant["runs"]) == 3 for variant in facts["variants"])
+    most = 5 if family == "cheetah-vel" else 3
+    assert {len(variant["runs"]) for variant in facts["variants"]} == {3, most}
     cells = list(product(GROUPS, PAPER_PROTOCOLS))
     rows = {
         variant["label"]: {cell: f"{mean_over_seeds(variant, *cell):.1f}" for cell in cells}
@@ -435,8 +438,22 @@ def test_findings_are_those_of_the_results():
         ours = seeds("Bayes-linear", group, "online")
         return sorted(welch(ours, seeds(label, group, "online")).p for label in others)
 
-    assert likely("test-id")[6] < 0.01 < likely("test-id")[7]
-    assert likely("test-ood")[7] < 0.02
+    assert likely("test-id")[7] < 0.01
+    assert likely("test-ood")[7] < 0.01
+    (family,) = read_runs([], beside=[file]).families
+    for group, beaten in (
+        ("test-id", {"ER-TRL", "FOCAL", "CSRO"}),
+        ("test-ood", {"ER-TRL", "FOCAL", "CSRO", "OfflinePEARL", "DORA"}),
+    ):
+        pairs = [
+            {c.one.label, c.other.label}
+            for c in returns_table(family).comparisons
+            if c.column == (group, "online") and c.significant
+        ]
+        assert set().union(*(pair for pair in pairs if "Bayes-linear" in pair)) == {
+            "Bayes-linear",
+            *beaten,
+        }
     assert "<u>" not in (file.parent / "summary.md").read_text(), "none is better than every other"
     lines = (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines()
     tried = [json.loads(line) for line in lines]
