@@ -26,6 +26,7 @@ from ertrl.config import replace_from_json, to_json
 from ertrl.data import Sampler
 from ertrl.envs import GROUPS, rollout
 from ertrl.evaluation import PAPER_PROTOCOLS
+from ertrl.launch.reproduce import paper_families
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
 from ertrl.profiles import collect_config, train_config
@@ -871,6 +872,13 @@ def test_speeds_are_those_of_the_results():
     assert all(f"{row['protocol_steps']:,} control steps" in page for row in rows)
     faster = stored("processes.json")["speed_of_one_thread_each"]
     assert f"{faster:.1f} times as fast" in (ROOT / "docs" / "reproduce.md").read_text()
+
+
+def test_the_hours_of_the_whole_paper_are_those_of_the_results():
+    import hours
+
+    assert hours.table() in (ROOT / "docs" / "reproduce.md").read_text()
+    assert sum(sum(hours.hours_of(family)[:2]) for family in paper_families()) < 16
 
 
 def test_the_page_on_scaling_is_that_of_the_results():
