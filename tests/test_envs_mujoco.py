@@ -253,6 +253,40 @@ def test_a_blow_up_is_reported_and_kept_out(name, tmp_path, monkeypatch):
     assert not simulation.step(rest).diverged.any()
 
 
+@every_robot
+def test_rows_that_rest_change_nothing_for_the_others(name):
+    """Rows that nobody wants, or whose episode is over, are not simulated."""
+    family = make_family(name)
+    parameters, seeds = family.parameters[:4], [5, 6, 7, 8]
+    plan = actions(family, 60)
+    plan = np.stack([plan, -plan, np.roll(plan, 7, axis=0), 0 * plan])
+
+    def policy(_, t):
+        return plan[:, t % 60]
+
+    whole = rollout(family, parameters, policy, seeds)
+    some = rollout(family, parameters, policy, seeds, rows=np.array([1, 3]))
+    for one, other in zip(whole, some, strict=True):
+        np.testing.assert_array_equal(one[[1, 3]], other[[1, 3]])
+    assert some.length[[0, 2]].tolist() == [0, 0]
+    assert not some.truncated[[0, 2]].any()
+
+
+def test_a_row_that_rests_stays_until_it_is_reset():
+    family = make_family("walker-mass")
+    simulation = family.simulate(family.parameters[:2])
+    simulation.reset([1, 2])
+    simulation.rest(np.array([0]))
+    before = simulation.qpos.copy()
+    push = np.full((2, family.action_dim), 0.5)
+    simulation.step(push)
+    np.testing.assert_array_equal(simulation.qpos[0], before[0])
+    assert (simulation.qpos[1] != before[1]).any()
+    simulation.reset([1], np.array([0]))
+    simulation.step(push)
+    assert (simulation.qpos[0] != before[0]).any()
+
+
 def test_a_policy_that_says_nan_fails_its_own_episode(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     family = make_family("hopper-mass")

@@ -61,6 +61,12 @@ class Simulation(ABC):
     def step(self, action: Float[np.ndarray, "N A"]) -> Step:
         """Advance every row by one control step. Actions are in [-1, 1]."""
 
+    def rest(self, rows: np.ndarray) -> None:  # noqa: B027 - may be left as it is
+        """Nobody looks at these rows until they are reset: they need not move.
+
+        A simulation that spares their steps is faster; by default they go on.
+        """
+
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
         """Everything that the next steps depend on, as copies."""

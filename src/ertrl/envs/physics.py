@@ -90,6 +90,7 @@ class MujocoSimulation(Simulation):
         self.qvel = self._batch.bind("qvel")
         self._ctrl = self._batch.bind("ctrl")
         self._failed = np.zeros(size, bool)
+        self._resting = np.zeros(size, bool)
         self._derived: dict[str, np.ndarray] = {}
 
     def bind(self, field: str) -> np.ndarray:
@@ -112,8 +113,12 @@ class MujocoSimulation(Simulation):
             else:
                 self.qvel[row] += self.noise * random.uniform(-1, 1, self.model.nv)
         self._batch.forward(rows)
-        self._failed[rows] = False
+        self._failed[rows] = self._resting[rows] = False
         return self.observe()
+
+    def rest(self, rows: np.ndarray) -> None:
+        """These stay where they are until they are reset."""
+        self._resting[rows] = True
 
     def step(self, action: np.ndarray) -> Step:
         """Hold the action for `frame_skip` physics steps."""
@@ -122,8 +127,9 @@ class MujocoSimulation(Simulation):
         before = self.position()
         self._ctrl[:] = np.clip(action, -1, 1)
         self._ctrl *= self.control_limit
+        moving = np.flatnonzero(~self._resting) if self._resting.any() else None
         try:
-            self._batch.step(nstep=self.frame_skip)
+            self._batch.step(moving, nstep=self.frame_skip)
         except mujoco_module().batch.SimulationError as error:
             self._failed[error.ids] = True  # these rows did not move; the others are fine
         diverged = self._failed | self._batch.warning.any(axis=(1, 2))

@@ -21,11 +21,13 @@ def rollout(
     policy: Policy,
     seeds: Sequence[int],
     watch: Watch | None = None,
+    rows: np.ndarray | None = None,
 ) -> Episodes:
     """Run one episode per row of `parameters`; row i starts from seeds[i]. `watch` sees each step.
 
-    Rows that end early stay in the batch (so that a jitted policy sees one shape) but what they do
-    from then on is not recorded.
+    Rows that end early stay in the batch (so that a jitted policy sees one shape), but need not
+    move, and what they do from then on is not recorded. Where only some `rows` are wanted, the
+    others rest from the beginning, and their episodes are empty.
     """
     n, horizon = len(parameters), family.horizon
     episodes = Episodes(
@@ -41,6 +43,10 @@ def rollout(
     observation = family.check_observations(simulation.reset(seeds), n, "reset")
     episodes.observation[:, 0] = observation
     alive, success = np.ones(n, bool), np.full(n, np.nan, np.float32)
+    if rows is not None:
+        alive[:] = False
+        alive[rows] = True
+        simulation.rest(np.flatnonzero(~alive))
     for t in range(horizon):
         action = np.clip(np.asarray(policy(observation, t), np.float32), -1, 1)
         step = simulation.step(action)
@@ -57,9 +63,12 @@ def rollout(
         if watch is not None:
             watch(before, action, reward, observation, alive & ~step.diverged)
         episodes.terminated[alive & step.terminated] = True
-        alive &= ~(step.terminated | step.diverged)
+        over = alive & (step.terminated | step.diverged)
+        alive &= ~over
         if not alive.any():
             break
+        if over.any():
+            simulation.rest(np.flatnonzero(over))
     episodes.truncated[alive] = True
     return episodes._replace(success=success)
 

@@ -170,8 +170,8 @@ class Trial:
     def _run(
         self, policy, seeds: list[int], rows: np.ndarray, watch: Watch | None = None
     ) -> Episodes:
-        episodes = rollout(self.family, self.parameters, policy, seeds, watch)
-        # The other rows only keep the batch's shape: what becomes of them is nobody's concern.
+        # The other rows only keep the batch's shape.
+        episodes = rollout(self.family, self.parameters, policy, seeds, watch, rows)
         self.failed[rows[episodes.diverged[rows]]] = True
         return episodes
 
