@@ -7,7 +7,6 @@ results/laptop, which `make results-laptop` makes; nothing is trained. Keeps tab
 results/benefit.
 """
 
-import json
 from pathlib import Path
 
 from collect import TARGETS
@@ -28,18 +27,11 @@ def main() -> None:
 
 
 def pair_of(folder: str) -> Path:
-    """The two methods of a family, and how far the policies of its data lie apart."""
-    place = KEEP / "laptop" / folder
-    content = store.read_json(place / "results.json")
-    (family,) = content["families"].values()
-    (data,) = (
-        data
-        for file in place.glob("data-*.json")
-        if (data := json.loads(file.read_text()))["dataset"] == family["dataset"]
-    )
-    family["policy_distance"], family["style"] = data["policy_distance"], data["config"]["style"]
+    """Numbers of the two methods on a family."""
+    content = store.read_json(KEEP / "laptop" / folder / "results.json")
     both = {contender.method for contender in PAIR}
-    family["variants"] = [v for v in family["variants"] if v["method"] in both]
+    for family in content["families"].values():
+        family["variants"] = [v for v in family["variants"] if v["method"] in both]
     file = WORK / "benefit" / folder / "results.json"
     store.write_json(file, content)
     return file

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/factors.py                 # or: make results-factors; hours
     .venv/bin/python benchmarks/factors.py point-robot     # one family
-    .venv/bin/python benchmarks/factors.py --shared cheetah-vel    # its policies not independent
+    .venv/bin/python benchmarks/factors.py cheetah-vel --shared cheetah-vel  # one network
     .venv/bin/python benchmarks/factors.py --toy           # a minute, to see the figure
 
 A run with the entropy term is ER-TRL, one without is FOCAL. Positive pairs are two contexts per
@@ -244,5 +244,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if wrong := [name for name in given.families if name not in SEEDS]:
         parser.error(f"{', '.join(wrong)}: families are {', '.join(SEEDS)}")
+    if wrong := [name for name in given.shared if name not in INDEPENDENT]:
+        parser.error(f"{', '.join(wrong)}: independent policies are of {', '.join(INDEPENDENT)}")
     chosen = ["point-robot"] if given.toy else given.families or list(SEEDS)
     main(chosen, toy=given.toy, shared=given.shared)

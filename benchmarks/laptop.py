@@ -13,20 +13,19 @@ per family on two cores.
 
 import json
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from ertrl import store
-from ertrl.config import fingerprint
 from ertrl.envs import group_title
 from ertrl.evaluation import PAPER_PROTOCOLS
-from ertrl.launch.plan import Grid, parse_data
+from ertrl.launch.plan import parse_data
 from ertrl.launch.reproduce import paper_grid, reproduce
 from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
 from ertrl.reporting.draw.panels import legend_above
 from ertrl.reporting.measure.statistics import mean_estimate
-from ertrl.reporting.read.identity import configuration
 from shared import KEEP, WORK, asked_for, keep, known_runs
 
 MOST_SEEDS = 10
@@ -49,7 +48,7 @@ def main(word: str, contenders: list[str], seeds: list[int]) -> None:
             sys.exit("\n".join(outcome.failures))
         runs = list(outcome.runs.values())
         data_here = [WORK / "grid" / grid.collection(data).makes]
-    beside = [results_of(every, known, place)] if known else []
+    beside = [results_of(set(known.values()), place)] if known else []
     report(runs, page, data_here, beside=beside)
     keep(page, place, {"results.json": "results.json", "summary.md": "tables/summary.md"})
     store.write_bytes(place / "contexts.png", contexts(place))
@@ -61,16 +60,15 @@ def names_in(file: Path) -> set[str]:
     return {r["run"] for family in families for v in family["variants"] for r in v["runs"]}
 
 
-def results_of(grid: Grid, known: dict[str, str], place: Path) -> Path:
+def results_of(known: Collection[str], place: Path) -> Path:
     """The results.json that was kept, with these runs only."""
     content = store.read_json(place / "results.json")
-    cells = {known[cell.label]: cell for cell in grid.cells if cell.label in known}
     for family in content["families"].values():
         for variant in family["variants"]:
-            variant["runs"] = [run for run in variant["runs"] if run["run"] in cells]
-            for run in variant["runs"]:  # their names say that this is their configuration
-                config = grid.train_config(cells[run["run"]])
-                variant["configuration"] = fingerprint(configuration(config))
+            old = [run["run"] for run in variant["runs"] if run["run"] not in known]
+            variant["runs"] = [run for run in variant["runs"] if run["run"] in known]
+            if old:
+                print(f"left out, made with another profile: {', '.join(old)}", flush=True)
         family["variants"] = [variant for variant in family["variants"] if variant["runs"]]
     file = WORK / "known" / place.name / "results.json"
     store.write_json(file, content)

@@ -75,6 +75,7 @@ def known_runs(grid: Grid, *folders: Path) -> dict[str, str]:
             name = Run.name_of(identity)
             if any((folder / f"{name}.json").exists() for folder in folders):
                 known[cell.label] = name
+                break
     return known
 
 

@@ -12,7 +12,16 @@ from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.paper import in_paper, paper_results, published
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write.numbers import raw_numbers
-from fake_runs import TASKS, enrich, fake_run, lose, returns_of, styled, two_by_three
+from fake_runs import (
+    TASKS,
+    enrich,
+    fake_run,
+    lose,
+    material,
+    returns_of,
+    styled,
+    two_by_three,
+)
 from toys import write_dataset
 
 
@@ -347,7 +356,7 @@ def test_own_seeds_join_the_published_ones_of_the_same_configuration(tmp_path):
 
 def test_another_configuration_of_the_same_name_is_told_from_the_published_one(tmp_path):
     file = published_by([fake_run(tmp_path / "theirs")], tmp_path / "results.json")
-    mine = fake_run(tmp_path / "mine", settings={"sampling": {"context_size": 7}})
+    mine = fake_run(tmp_path / "mine", settings={"sampling": {"context_size": 7}}, name="mine")
     (family,) = read_runs([mine], beside=[file]).families
     assert [v.label for v in family.variants] == ["ER-TRL", "ER-TRL (published)"]
 
@@ -363,8 +372,89 @@ def test_published_variants_keep_their_names(tmp_path):
 def test_numbers_on_other_data_are_refused(tmp_path):
     file = published_by([fake_run(tmp_path / "theirs")], tmp_path / "results.json")
     mine = fake_run(tmp_path / "mine", "focal", dataset="bbbbbbbbbb")
-    with pytest.raises(ReportError, match=r"results.json can stand beside yours on the same data"):
+    with pytest.raises(ReportError, match=r"same data only. .They are from .*results.json"):
         read_runs([mine], beside=[file])
+    other = {"evaluation": {"repeats": 3}}
+    mine = fake_run(tmp_path / "again", "focal", settings=other)
+    with pytest.raises(ReportError, match=r"differ .in repeats.. Report them apart, or evaluate"):
+        read_runs([mine], beside=file)
+
+
+WITHOUT = {"method": {"mi_weight": 0.0}}
+
+
+def test_a_configuration_that_two_files_name_differently_is_one_row(tmp_path):
+    plain, without = (
+        [fake_run(tmp_path, seed=s, settings=x, name=f"{i}-{s}") for s in range(2)]
+        for i, x in enumerate(({"method": {"mi_weight": 0.5}}, WITHOUT))
+    )
+    alone = published_by(without[:1], tmp_path / "a.json")  # there it is just ER-TRL
+    beside = published_by([without[1], plain[0]], tmp_path / "b.json")
+    (family,) = read_runs([], beside=[alone, beside]).families
+    counts = {v.label: len(v.runs) for v in family.variants}
+    assert counts == {"ER-TRL (mi_weight=0.0)": 2, "ER-TRL (mi_weight=0.5)": 1}
+
+
+def test_configurations_that_two_files_name_alike_are_two_rows(tmp_path):
+    small = fake_run(tmp_path / "b", settings={"sampling": {"context_size": 7}}, name="small")
+    files = [
+        published_by([fake_run(tmp_path / "a", name="usual")], tmp_path / "a.json"),
+        published_by([small], tmp_path / "b.json"),
+    ]
+    assert labels_of_published(files[0]) == labels_of_published(files[1]) == ["ER-TRL"]
+    (family,) = read_runs([], beside=files).families
+    assert [v.label for v in family.variants] == ["ER-TRL", "ER-TRL (published)"]
+    own = fake_run(tmp_path / "c", settings={"sampling": {"context_size": 9}}, name="own")
+    (family,) = read_runs([own], beside=files).families
+    labels = ["ER-TRL", "ER-TRL (published)", f"ER-TRL (published in {files[1]})"]
+    assert [v.label for v in family.variants] == labels
+    assert len({v.place for v in family.variants}) == 3
+
+
+def test_a_run_is_counted_once_however_often_it_is_given(tmp_path):
+    runs = two_by_three(tmp_path / "runs")
+    file, copy = (published_by(runs, tmp_path / x / "results.json") for x in ("one", "two"))
+    (family,) = read_runs(runs[:1], beside=[file, copy, file]).families
+    assert {v.label: len(v.runs) for v in family.variants} == {"ER-TRL": 3, "FOCAL": 3}
+
+
+def test_what_is_missing_from_published_runs_is_said(tmp_path):
+    runs = two_by_three(tmp_path / "runs")
+    lose(runs[0], "online", task=4, repeats=(0,))
+    late = fake_run(tmp_path / "runs", "csro", steps=(1000,))
+    early = fake_run(tmp_path / "runs", "csro", 1)
+    file = published_by([*runs, late, early], tmp_path / "results.json")
+    notes = read_runs([], beside=[file]).notes
+    assert any("seed 0: 1 of 16 repeats with online context are missing" in n for n in notes)
+    assert any("CSRO, seed 0 was evaluated never" in n for n in notes)
+
+
+def test_published_strengths_of_style_stand_apart(tmp_path):
+    results = read_runs(styled(tmp_path))
+    known = [material(0.1, 0.0), material(0.5, 2.0)]
+    store.write_json(tmp_path / "results.json", raw_numbers(results, known))
+    alone = read_runs([], beside=tmp_path)
+    assert [(f.family, f.style) for f in alone.families] == [("point-robot", 0), ("point-robot", 2)]
+
+
+def test_nothing_is_lost_when_numbers_are_read_and_written_again(tmp_path):
+    runs = [enrich(fake_run(tmp_path, seed=seed)) for seed in range(2)]
+    lose(runs[0], "online", task=4, repeats=(0,))
+    first = raw_numbers(read_runs(runs), [material(0.2)])
+    (numbers,) = first["families"].values()
+    for run in numbers["variants"][0]["runs"]:
+        run["success_percent"] = {"online/train": 25.0}
+    store.write_json(tmp_path / "results.json", first)
+    alone = read_runs([], beside=tmp_path)
+    again = raw_numbers(alone, read_material(alone, []))
+    (one,), (other,) = (x["families"].values() for x in (first, again))
+    for before, after in zip(one["variants"][0]["runs"], other["variants"][0]["runs"], strict=True):
+        oracle = "oracle_normalised_per_task"
+        assert after.pop(oracle) == pytest.approx(before.pop(oracle))
+        assert after == before
+    assert {k: v for k, v in one.items() if k != "variants"} == {
+        k: v for k, v in other.items() if k != "variants"
+    }
 
 
 def test_what_is_no_results_file_is_refused(tmp_path):

@@ -14,7 +14,7 @@ from ertrl.reporting.draw.look import to_bytes
 from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.measure.gain import gains
 from ertrl.reporting.read.dataset import read_material
-from ertrl.reporting.read.runs import read_runs
+from ertrl.reporting.read.runs import Beside, read_runs
 from ertrl.reporting.write import tables
 from ertrl.reporting.write.numbers import raw_numbers
 from ertrl.reporting.write.page import render
@@ -27,7 +27,7 @@ def report(
     out: str | Path = "report",
     data: str | Path | Sequence[str | Path] | None = None,
     *,
-    beside: Sequence[str | Path] = (),
+    beside: Beside = (),
     notes: Sequence[str] = (),
 ) -> Path:
     """Write report.html, figures, tables and results.json into the folder `out`.
@@ -68,7 +68,7 @@ def report(
 def compose(
     runs: Runs,
     data: str | Path | Sequence[str | Path] | None = None,
-    beside: Sequence[str | Path] = (),
+    beside: Beside = (),
     notes: Sequence[str] = (),
 ) -> Report:
     """Everything of a report but its files."""
@@ -94,7 +94,7 @@ def compose(
 def print_summary(
     runs: Runs,
     data: Sequence[str | Path] = (),
-    beside: Sequence[str | Path] = (),
+    beside: Beside = (),
     *,
     console: Console | None = None,
 ) -> None:

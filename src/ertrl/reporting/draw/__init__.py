@@ -36,12 +36,13 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
             made["latent"] = planes.latent_space(family, material.axis, first)
         if not family.from_logs:
             made |= {
-                "curves": returns.learning_curves(family),
                 "shift": returns.context_shift(family),
                 "profiles": returns.performance_profiles(family),
                 "tasks": returns.task_returns(family, material.axis),
-                "adaptation": returns.adaptation_curves(family),
             }
+            if any(run.run for v in family.variants for run in v.runs):
+                made["curves"] = returns.learning_curves(family)
+                made["adaptation"] = returns.adaptation_curves(family)
             if (steps := returns.step_curves(family)) is not None:
                 made["steps"] = steps
         probed = probes_of(family)

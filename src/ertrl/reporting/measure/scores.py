@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ertrl.evaluation import success_percentages
 from ertrl.evaluation.on_logs import log_scores
 from ertrl.reporting.measure.comparison import Column, Grid, Row, anchor_row, row_of
 from ertrl.reporting.measure.statistics import Estimate, estimate_of
-from ertrl.reporting.read.results import Evaluation, FamilyResults, SeedRun
+from ertrl.reporting.read.results import FamilyResults, SeedRun
 
 VALUES = {
     "adapted": "value of policy",
@@ -25,16 +24,10 @@ ERRORS = {
 """The share of variance that is left. Title of a column -> name of the score in an evaluation."""
 
 
-def success_of(run: SeedRun, step: int) -> dict[str, float]:
-    """Percentage of fulfilled tasks per 'protocol/group'; empty where tasks cannot be."""
-    evaluation = run.evaluations.get(step)
-    return success_percentages(evaluation) if evaluation else {}
-
-
 def success_rows(family: FamilyResults) -> Grid | None:
     """A column per group and protocol, the expert that data was recorded from at the end."""
     columns = [Column(g, p) for g in family.groups for p in family.protocols]
-    rows = _rows(family, success_percentages, [f"{c.protocol}/{c.group}" for c in columns])
+    rows = _rows(family, SeedRun.success, [f"{c.protocol}/{c.group}" for c in columns])
     if not any(cell for row in rows for cell in row.cells):
         return None
     if "success" in family.references:
@@ -48,20 +41,23 @@ def log_rows(family: FamilyResults, names: dict[str, str], factor: float = 1.0) 
     """A column per group and name: one of VALUES, or of ERRORS."""
     columns = [Column(group, title) for group in family.groups for title in names]
     keys = [f"{names[c.protocol]}/{c.group}" for c in columns]
-    return Grid(columns, _rows(family, log_scores, keys, factor))
+    return Grid(columns, _rows(family, _log_scores, keys, factor))
+
+
+def _log_scores(run: SeedRun, step: int) -> dict[str, float]:
+    return log_scores(found) if (found := run.evaluations.get(step)) else {}
 
 
 def _rows(
     family: FamilyResults,
-    scores_of: Callable[[Evaluation], dict[str, float]],
+    scores_of: Callable[[SeedRun, int], dict[str, float]],
     keys: Sequence[str],
     factor: float = 1.0,
 ) -> list[Row]:
     """Of every variant, the scores of these names."""
     rows = []
     for variant in family.variants:
-        found = [run.evaluations.get(variant.step) for run in variant.runs]
-        scores = [scores_of(evaluation) for evaluation in found if evaluation]
+        scores = [scores_of(run, variant.step) for run in variant.runs]
         cells = [estimate_of([factor * s[key] for s in scores if key in s]) for key in keys]
         rows.append(row_of(variant, cells))
     return rows

@@ -129,9 +129,13 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
         except (DataError, RunError):
             # Returns alone are worth a report. A damaged file, though, must not go unnoticed, and
             # is another error that passes through here.
+            here = any(run.run for variant in family.variants for run in variant.runs)
             note = (
                 f"The dataset of {family.label} is not where it was when the runs were trained; "
                 "name its folder with --data to see paths, latent space and dataset."
+                if here
+                else f"Of {family.label} there are numbers only: no run of it is here, so there "
+                "are no learning curves, no adaptation and no latent space."
             )
             blank = TaskAxis("task", np.asarray(family.tasks, np.float64))
             style, distance = _published_facts(family)

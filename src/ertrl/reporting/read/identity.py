@@ -29,8 +29,8 @@ class Identity:
     profile: str | None = None
     """The profile and its variant, where several profiles have their own plain variant."""
     variant: str | None = None
-    published: bool = False
-    """Whether its numbers were read from a file, where a variant of runs has the same name."""
+    published: str | None = None
+    """That its numbers were read from a file, or also from which, where another has its name."""
 
     @property
     def plain(self) -> bool:
@@ -49,7 +49,7 @@ class Identity:
             text += f" ({', '.join(told)})"
         if self.profile:
             text += f" ({', '.join(filter(None, (self.profile, self.variant)))})"
-        return f"{text} (published)" if self.published else text
+        return f"{text} ({self.published})" if self.published else text
 
 
 def method_title(method: str) -> str:

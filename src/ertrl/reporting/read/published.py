@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from ertrl import store
 from ertrl.errors import CorruptFileError, DataError
-from ertrl.evaluation.shapes import EvaluationSettings, FromLogs, References, Tasks
+from ertrl.evaluation.shapes import FromLogs, References, Tasks
 from ertrl.reporting.read.identity import Identity, method_title
 from ertrl.reporting.read.results import Published, SeedRun
 from ertrl.shape import Measured, Name, Open, Provenance, Real, Shape, Steps, Text, Whole, rectangle
@@ -32,8 +32,6 @@ class Scales(Shape):
 
     normalised: Told
     returns: Told
-    success: list[Measured] | UnsetType = UNSET
-    """Share of repeats that fulfilled the task; older files have percentages of groups only."""
 
 
 class KeptIdentity(Shape):
@@ -53,7 +51,9 @@ class KeptRun(Open):
     protocols: dict[Name, Scales]
     logs: FromLogs | None
     oracle_normalised_per_task: list[Measured] | None
+    missing_repeats: dict[Name, Whole]
     provenance: Provenance
+    success_percent: dict[Name, Real] | UnsetType = UNSET
 
 
 class KeptVariant(Shape):
@@ -79,7 +79,7 @@ class KeptFamily(Open, kw_only=True):
     policy_distance: Real | None = None
     style: Real | None = None
     dataset: Text
-    evaluation: EvaluationSettings
+    evaluation: dict[Name, Any]
     tasks: Tasks
     groups: dict[Name, Tasks]
     references: References
@@ -144,19 +144,25 @@ def _seed(file: Path, family: Numbers, variant: Numbers, run: Numbers) -> SeedRu
         dataset=family["dataset"],
         configuration=variant.get("configuration", f"{file}: {variant['label']}"),
         provenance=run["provenance"],
-        evaluations={variant["step"]: _evaluation(family, run)},
-        published=Published(file, identity, family.get("policy_distance"), family.get("style")),
+        evaluations=_evaluations(family, variant["step"], run),
+        published=Published(
+            file, identity, family.get("policy_distance"), family.get("style"), run
+        ),
     )
 
 
-def _evaluation(family: Numbers, run: Numbers) -> Numbers:
-    """As a run has it, with the mean over repeats in the place of repeats."""
-    protocols = {}
-    for name, scales in run["protocols"].items():
-        if scales["returns"]["per_task"] is not None:
-            protocols[name] = {"returns": _column(scales["returns"]["per_task"])}
-            if "success" in scales:
-                protocols[name]["success"] = _column(scales["success"])
+def _evaluations(family: Numbers, step: int, run: Numbers) -> dict[int, Numbers]:
+    """As a run has it, with the mean over repeats in the place of repeats.
+
+    None of a seed that was not evaluated at this step.
+    """
+    protocols = {
+        name: {"returns": [[value] for value in scales["returns"]["per_task"]]}
+        for name, scales in run["protocols"].items()
+        if scales["returns"]["per_task"] is not None
+    }
+    if not protocols and run["logs"] is None:
+        return {}
     shared = ("dataset", "evaluation", "tasks", "groups", "references")
     evaluation = {**{name: family[name] for name in shared}, "protocols": protocols}
     if run["logs"] is not None:
@@ -165,8 +171,4 @@ def _evaluation(family: Numbers, run: Numbers) -> Numbers:
         random, expert = (np.asarray(family["references"][name]) for name in ("random", "expert"))
         scores = np.asarray(run["oracle_normalised_per_task"], np.float64)
         evaluation["oracle"] = {"returns": (random + scores / 100 * (expert - random))[:, None]}
-    return evaluation
-
-
-def _column(values: list[float | None]) -> list[list[float | None]]:
-    return [[value] for value in values]
+    return {step: evaluation}

@@ -1,6 +1,6 @@
 """What runs measured, sorted by family, variant and seed. What is missing stays missing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ertrl.config import fingerprint
-from ertrl.evaluation import mean_of_measured, normalise
+from ertrl.evaluation import (
+    mean_of_measured,
+    missing_repeats,
+    normalise,
+    success_percentages,
+)
 from ertrl.reporting.read.identity import Identity, configuration
 from ertrl.training import Run
 
@@ -29,6 +34,8 @@ class Published(NamedTuple):
     """How far the behaviour policies of its data lie apart."""
     style: float | None = None
     """How strongly each of them was pulled in a direction of its own."""
+    numbers: Mapping[str, Any] = {}
+    """What the file says of the run; some of it cannot be computed from returns."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,18 @@ class SeedRun:
             probes={step: run.probes.read(step) for step in run.probes.steps()},
             run=run,
         )
+
+    def missing_repeats(self, step: int) -> dict[str, int]:
+        """Protocol -> repeats that a diverged simulation left unmeasured, where there are any."""
+        if self.published:
+            return self.published.numbers["missing_repeats"]
+        return missing_repeats(self.evaluations.get(step, {}))
+
+    def success(self, step: int) -> dict[str, float]:
+        """Percentage of fulfilled tasks per 'protocol/group'; empty where tasks cannot be."""
+        if self.published:
+            return self.published.numbers.get("success_percent", {})
+        return success_percentages(found) if (found := self.evaluations.get(step)) else {}
 
     @property
     def last_step(self) -> int:

@@ -13,13 +13,15 @@ from typing import Any
 from ertrl.data import Dataset
 from ertrl.envs import GROUP_TITLES
 from ertrl.errors import ReportError
-from ertrl.evaluation import PROTOCOLS, missing_repeats
+from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting.read.dataset import style_of
 from ertrl.reporting.read.identity import Identity, identities
 from ertrl.reporting.read.published import read_published
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.training import Runs, open_runs
 
+Beside = str | Path | Sequence[str | Path]
+"""results.json files of other reports, or their folders."""
 MUST_AGREE = {
     "evaluation": "evaluation settings",
     "tasks": "tasks",
@@ -29,9 +31,7 @@ MUST_AGREE = {
 """What evaluations of one family have in common, and what to call it."""
 
 
-def read_runs(
-    runs: Runs, data: Sequence[str | Path] = (), beside: Sequence[str | Path] = ()
-) -> Results:
+def read_runs(runs: Runs, data: Sequence[str | Path] = (), beside: Beside = ()) -> Results:
     """Read runs, refuse what cannot be compared, and sort the rest.
 
     `data` are dataset folders that have moved; they are looked at only to tell datasets of one
@@ -41,9 +41,11 @@ def read_runs(
     nothing_here = isinstance(runs, Sequence) and not runs and beside
     for run in [] if nothing_here else open_runs(runs):
         families.setdefault(run.family, []).append(SeedRun.of(run))
-    for file in beside:
+    for file in [beside] if isinstance(beside, (str, Path)) else beside:
         for name, members in read_published(Path(file)).items():
-            families.setdefault(name, []).extend(members)
+            here = families.setdefault(name, [])
+            known = {member.name for member in here}  # a name says everything that makes a run
+            here += [member for member in members if member.name not in known]
     places: dict[Identity, int] = {}
     results = tuple(
         _family(name, style, part, places)
@@ -60,8 +62,10 @@ def _apart(members: list[SeedRun], data: Sequence[str | Path]) -> dict[float | N
         by_data.setdefault(member.dataset, []).append(member)
     if len(by_data) == 1:
         return {None: members}
-    styles = {}
+    styles: dict[float, list[SeedRun]] = {}
     for content, part in by_data.items():
+        told = [m.published.style for m in part if m.published and m.published.style is not None]
+        styles |= {style: part for style in told}
         own = [member.run.spec["dataset_path"] for member in part[:1] if member.run]
         for place in (*own, *data):
             if (Path(place) / "manifest.json").exists():
@@ -118,11 +122,11 @@ def _agree(what: str, found: list[tuple[SeedRun, Any]]) -> None:
             keys = [k for k in sorted({*expected, *value}) if expected.get(k) != value.get(k)]
             detail = f" (in {', '.join(map(str, keys))})"
         alike = "Report them apart, or evaluate both in the same way."
-        if published := one.published or other.published:
-            alike = f"The numbers of {published.file} can stand beside yours on the same data only."
+        if what == "dataset" and (one.published or other.published):
+            alike = "Published numbers can be compared on the same data only."
         raise ReportError(
             f"{one.name} and {other.name} cannot stand in one table: their {what} "
-            f"differ{detail}. {alike}"
+            f"differ{detail}. {alike} (They are from {where_of(one)} and {where_of(other)}.)"
         )
 
 
@@ -134,7 +138,7 @@ def _variants(members: list[SeedRun], places: dict[Identity, int]) -> tuple[Vari
         twin = next((known for known in seeds if known.seed == member.seed), None)
         if twin is None:
             seeds.append(member)
-        elif not (member.published and twin.name == member.name):  # of a run that is here, too
+        elif not member.published:  # else it is known already, with other threads for example
             raise ReportError(
                 f"{where_of(twin)} and {where_of(member)} are the same run (method, "
                 f"configuration and seed {twin.seed}); give only one of them"
@@ -152,12 +156,15 @@ def _identities(groups: Sequence[Sequence[SeedRun]]) -> list[Identity]:
     runs = [run for run in here if run]
     own = iter(identities(runs) if runs else [])
     found = [next(own) if run else None for run in here]
-    taken = {one.label for one in found if one}
     for place, group in enumerate(groups):
         if found[place] is None:
-            (published,) = {m.published.identity for m in group if m.published}
-            clash = published.label in taken
-            found[place] = replace(published, published=True) if clash else published
+            taken = {one.label for one in found if one}
+            files = [member.published for member in group if member.published]
+            # Files call it after what told it from others there: the longest name says most.
+            one, file = max(((f.identity, f.file) for f in files), key=lambda x: len(x[0].label))
+            names = (None, "published", f"published in {file}")
+            told = [replace(one, published=name) for name in names]
+            found[place] = next((name for name in told if name.label not in taken), told[-1])
     return [one for one in found if one]
 
 
@@ -179,8 +186,7 @@ def _notes(family: FamilyResults) -> Iterator[str]:
                     f"{name}, {variant.label}, seed {member.seed} was evaluated {where}; "
                     f"the tables show update {variant.step} without it."
                 )
-            lost = missing_repeats(member.evaluations.get(variant.step, {}))
-            for protocol, count in lost.items():
+            for protocol, count in member.missing_repeats(variant.step).items():
                 total = len(family.tasks) * family.settings["repeats"]
                 yield (
                     f"{name}, {variant.label}, seed {member.seed}: {count} of {total} repeats with "

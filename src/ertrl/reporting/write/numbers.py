@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ertrl.evaluation import mean_of_measured, missing_repeats
 from ertrl.evaluation.shapes import KEPT_PROBES
 from ertrl.provenance import provenance
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.scores import success_of
 from ertrl.reporting.read.dataset import Material
 from ertrl.reporting.read.published import identity_numbers
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
@@ -61,7 +59,7 @@ def _family(family: FamilyResults, material: Material | None) -> dict[str, Any]:
 def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any]:
     scales = {"normalised": family, "returns": replace(family, normalised=False)}
     oracle = family.task_returns(run, "oracle", variant.step)
-    probes = run.probes.get(variant.step)
+    probes = run.published.numbers["probes"] if run.published else run.probes.get(variant.step)
     return {
         "run": run.name,
         "seed": run.seed,
@@ -76,22 +74,15 @@ def _run(family: FamilyResults, variant: Variant, run: SeedRun) -> dict[str, Any
                 }
                 for name, scaled in scales.items()
             }
-            | _success(family, run, protocol, variant.step)
             for protocol in family.protocols
         },
-        **({"success_percent": rates} if (rates := success_of(run, variant.step)) else {}),
+        **({"success_percent": rates} if (rates := run.success(variant.step)) else {}),
         "logs": run.evaluations.get(variant.step, {}).get("logs"),
         "oracle_normalised_per_task": _nulls(oracle),
-        "missing_repeats": missing_repeats(run.evaluations.get(variant.step, {})),
+        "missing_repeats": run.missing_repeats(variant.step),
         "probes": probes and {k: probes[k] for k in KEPT_PROBES if k in probes},
         "provenance": run.provenance,
     }
-
-
-def _success(family: FamilyResults, run: SeedRun, protocol: str, step: int) -> dict[str, Any]:
-    """The share of repeats that fulfilled each task, where environments tell."""
-    found = family.measured(run, protocol, "success", step)
-    return {} if found is None else {"success": _nulls(mean_of_measured(found, axis=1))}
 
 
 def _nulls(values: np.ndarray | None) -> list[float | None] | None:

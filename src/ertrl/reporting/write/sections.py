@@ -199,7 +199,7 @@ def _data(report: FamilyReport) -> Data | None:
 FAMILY: Kinds = {
     "summary": ("Summary", "Summary", lambda _: {}),
     "success": ("Success", "Success rate", _success),
-    "curves": ("Learning", "Learning curves", lambda _: {}),
+    "curves": ("Learning", "Learning curves", lambda r: {} if "curves" in r.pictures else None),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
     "tasks": ("Tasks", "Return per task", lambda _: {}),

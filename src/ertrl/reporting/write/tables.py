@@ -15,7 +15,7 @@ from rich.text import Text
 from ertrl.envs import group_title
 from ertrl.reporting.measure.comparison import Cell, Column, Grid, ReturnsTable, Row, returns_table
 from ertrl.reporting.measure.gain import Gains
-from ertrl.reporting.measure.scores import VALUES, log_rows, success_of, success_rows
+from ertrl.reporting.measure.scores import VALUES, log_rows, success_rows
 from ertrl.reporting.measure.statistics import Estimate
 from ertrl.reporting.read.results import FamilyResults, Results
 from ertrl.reporting.write import words
@@ -168,7 +168,7 @@ def csv_table(results: Results) -> str:
     """Every number of every seed, one line each: the input of any other analysis."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    fulfilled = any(success_of(run, v.step) for v, run in results.members)
+    fulfilled = any(run.success(v.step) for v, run in results.members)
     lines.writerow([*CSV_COLUMNS, *(["success_percent"] if fulfilled else [])])
     for family in results.families:
         scales = family, replace(family, normalised=False)
@@ -176,7 +176,7 @@ def csv_table(results: Results) -> str:
         for (v, run), group, protocol in product(runs, family.groups, family.protocols):
             scores = [scaled.score(run, protocol, group, v.step) for scaled in scales]
             if fulfilled:
-                scores.append(success_of(run, v.step).get(f"{protocol}/{group}"))
+                scores.append(run.success(v.step).get(f"{protocol}/{group}"))
             who = [family.label, v.label, v.method, v.learner, run.seed, v.step, group, protocol]
             lines.writerow([*who, *("" if x is None else f"{x:.6f}" for x in scores)])
     return out.getvalue()
