@@ -1,5 +1,7 @@
 """Reading: runs sorted into what may be compared, who a variant is, the paper's numbers."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -467,6 +469,25 @@ def test_what_is_no_results_file_is_refused(tmp_path):
     store.write_json(file, {"kind": "ertrl-results", "format": 1, "families": {"a": {}}})
     with pytest.raises(DataError, match="says what cannot be"):
         read_runs([], beside=[file])
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda family: family["tasks"].pop(), "tasks of the list in group test-ood"),
+        (lambda family: family["references"]["expert"].pop(), "axis 0 of references.expert"),
+        (lambda family: family["variants"].clear(), "length >= 1"),
+        (lambda family: family["variants"][0]["runs"].clear(), "length >= 1"),
+        (lambda family: family["variants"][0].update(step="last"), "Expected `int`"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(tmp_path, change, complaint):
+    content = raw_numbers(read_runs([fake_run(tmp_path)]))
+    (family,) = json.loads(json.dumps(content["families"])).values()
+    change(family)
+    store.write_json(tmp_path / "results.json", content | {"families": {"point-robot": family}})
+    with pytest.raises(DataError, match=complaint):
+        read_runs([], beside=tmp_path)
 
 
 def test_an_older_file_has_plain_methods_only(tmp_path):

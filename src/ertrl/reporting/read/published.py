@@ -5,17 +5,29 @@ A run of one's own can so be compared with nine methods in the time of one train
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from ertrl import store
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.evaluation.shapes import FromLogs, References, Tasks
 from ertrl.reporting.read.identity import Identity, method_title
 from ertrl.reporting.read.results import Published, SeedRun
-from ertrl.shape import Measured, Name, Open, Provenance, Real, Shape, Steps, Text, Whole, rectangle
+from ertrl.shape import (
+    Measured,
+    Name,
+    Open,
+    Provenance,
+    Real,
+    Shape,
+    Steps,
+    Text,
+    Whole,
+    distinct,
+    rectangle,
+)
 
 Numbers = dict[str, Any]
 
@@ -52,6 +64,7 @@ class KeptRun(Open):
     logs: FromLogs | None
     oracle_normalised_per_task: list[Measured] | None
     missing_repeats: dict[Name, Whole]
+    probes: dict[Name, Any] | None
     provenance: Provenance
     success_percent: dict[Name, Real] | UnsetType = UNSET
 
@@ -64,7 +77,7 @@ class KeptVariant(Shape):
     learner: Name
     updates: Steps
     step: Steps
-    runs: list[KeptRun]
+    runs: Annotated[list[KeptRun], Meta(min_length=1)]
     identity: KeptIdentity | UnsetType = UNSET
     """Older files have none: their variants are taken to be as their profile has them."""
     configuration: Name | UnsetType = UNSET
@@ -83,9 +96,16 @@ class KeptFamily(Open, kw_only=True):
     tasks: Tasks
     groups: dict[Name, Tasks]
     references: References
-    variants: list[KeptVariant]
+    variants: Annotated[list[KeptVariant], Meta(min_length=1)]
 
     def __post_init__(self):
+        distinct("tasks", self.tasks)
+        for name, group in self.groups.items():
+            if not set(group) <= set(self.tasks):
+                raise ValueError(f"Expected tasks of the list in group {name}, got {group}")
+        for name in References.__struct_fields__:
+            if (values := getattr(self.references, name)) is not UNSET:
+                rectangle(f"references.{name}", values, len(self.tasks))
         for variant in self.variants:
             for run in variant.runs:
                 for name, scales in run.protocols.items():
