@@ -759,8 +759,22 @@ def test_what_factors_do_is_that_of_the_results():
     cost = told(apart, "online/train", "online/test-id")
     assert f"Independent policies cost {' and '.join(cost)} points with online context" in page
     assert not clear(effect("point-robot", "entropy term", "independent policies"))
-    hopper = {tuple(e["factors"]) for every in kept["hopper-mass"].values() for e in every}
-    assert not set().union(*(clear(effect("hopper-mass", *factors)) for factors in hopper))
+    for family in ("hopper-mass", "walker-mass", "cheetah-vel"):
+        known = {tuple(e["factors"]) for every in kept[family].values() for e in every}
+        assert not set().union(*(clear(effect(family, *factors)) for factors in known))
+
+    def widest(family: str, *keys: str) -> list[float]:
+        ends = [(e["low"], e["high"]) for key in keys for e in kept[family][key]]
+        return [min(low for low, _ in ends), max(high for _, high in ends)]
+
+    near = max(map(abs, widest("cheetah-vel", "online/train", "online/test-id")))
+    far = max(map(abs, widest("cheetah-vel", "online/test-ood")))
+    assert (
+        f"within {near:.1f} points of it on training and held-out tasks, within {far:.1f} out"
+        in page
+    )
+    low, high = widest("walker-mass", *(f"online/{group}" for group in GROUPS))
+    assert f"they reach from {low:.0f} to {high:.0f} points" in page
 
 
 def test_whom_z_follows_is_that_of_the_results():
