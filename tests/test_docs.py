@@ -1010,3 +1010,19 @@ def test_the_correlation_over_families_is_that_of_the_results():
     text = (ROOT / "results" / "benefit" / "README.md").read_text()
     table = (ROOT / "results" / "benefit" / "benefit.md").read_text()
     assert table[table.index("| Tasks | Context |") :].split("\n\n")[0] in text
+
+
+def test_what_style_does_is_that_of_the_results():
+    text = (ROOT / "results" / "style" / "README.md").read_text()
+    stored = json.loads((ROOT / "results" / "style" / "point-robot" / "results.json").read_text())
+    rows = {}
+    for family in stored["families"].values():
+        for variant in family["variants"]:
+            told = [f"{mean_over_seeds(variant, 'test-id', p):.1f}" for p in ("offline", "online")]
+            rows.setdefault(variant["label"], []).append(" / ".join(told))
+    assert len(rows) == 3
+    for label, cells in rows.items():
+        assert f"| {label} | {' | '.join(cells)} |" in text
+    gap = (ROOT / "results" / "style" / "point-robot" / "gap.md").read_text()
+    assert "18.5 ± 18.4" in gap.splitlines()[6]
+    assert "18.5 ± 18.4" in text
