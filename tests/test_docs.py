@@ -885,6 +885,11 @@ def test_speeds_are_those_of_the_results():
     seconds = [row["seconds"] for row in rows]
     assert f"takes {min(seconds):.0f} to {max(seconds):.0f} seconds" in page
     assert all(f"{row['protocol_steps']:,} control steps" in page for row in rows)
+    walker = stored("evaluate-walker.json")["rows"]
+    assert len({row["result_sha256"] for row in walker}) == 1
+    before, now = ([r["seconds"] for r in part] for part in (walker[:2], walker[2:]))
+    assert f"takes {min(now):.0f} to {max(now):.0f} seconds, three times less" in page
+    assert min(before) / max(now) > 2.8
     faster = stored("processes.json")["speed_of_one_thread_each"]
     assert f"{faster:.1f} times as fast" in (ROOT / "docs" / "reproduce.md").read_text()
 

@@ -228,8 +228,8 @@ def test_names_are_no_formulas(tmp_path):
 
 def test_runs_from_before_threads_were_noted_down_have_one():
     origin = {"commit": "c", "versions": {}, "machine": {}}
-    run = SimpleNamespace(name="old", spec={"provenance": origin, "dataset": "d"})
-    results = SimpleNamespace(members=[("family", SimpleNamespace(run=run))])
+    run = SimpleNamespace(name="old", provenance=origin, dataset="d")
+    results = SimpleNamespace(members=[("family", run)])
     ((told, runs),) = _provenance(SimpleNamespace(results=results))["origins"]
     assert (told["threads"], runs) == (1, ["old"])
 
