@@ -38,7 +38,8 @@ class Env(gymnasium.Env):
         if self.wrong == "step":
             raise KeyError("sensor")
         moved = np.full(2, self.task["k"], np.float32), 0.0, False, False, {}
-        narrow = {"narrow": moved[0][:1], "ragged": [[1], [2, 3]]}.get(self.wrong, moved[0])
+        unusual = {"narrow": moved[0][:1], "ragged": [[1], [2, 3]], "lost": moved[0] * np.nan}
+        narrow = unusual.get(self.wrong, moved[0])
         given = {"four": moved[:3] + moved[4:], "nothing": None, "no reward": (moved[0], *"abcd")}
         return given.get(self.wrong, (narrow, *moved[1:]))
 
@@ -95,6 +96,33 @@ def test_processes_tell_the_same(wrong, kind):
             run(family(wrong, processes=processes))
         told.append(str(caught.value))
     assert told[0] == told[1]
+
+
+def test_a_killed_process_is_not_a_simulation_that_diverged():
+    """So a collection keeps what it has."""
+    simulation = family(processes=2).simulate(family().parameters)
+    simulation.reset([0, 1, 2, 3])
+    worker = simulation._rows._workers[1]._process
+    worker.kill()
+    worker.wait()
+    for _ in range(2):  # its pipe is closed the first time, broken the second
+        with pytest.raises(PluginError, match="a process with environments has died"):
+            simulation.step(np.zeros((4, 1)))
+
+
+@pytest.mark.parametrize("reward", [None, lambda o, a, n, t: n[..., 0]])
+def test_a_row_that_diverges_rests_and_the_others_go_on(reward):
+    ours = family("lost", reward=reward)
+    simulation = ours.simulate(ours.parameters)
+    simulation.reset([0, 1, 2, 3])
+    for _ in range(2):
+        step = simulation.step(np.zeros((4, 1)))
+        assert np.isfinite(step.observation).all()
+        assert np.isfinite(step.outcome).all()
+    assert step.observation[:, 0].tolist() == [1, 2, 0, 4], "it stays where it was"
+    episodes = run(ours)
+    assert episodes.diverged.tolist() == [False, False, True, False]
+    assert episodes.length.tolist() == [4, 4, 1, 4]
 
 
 SPACES = [

@@ -10,7 +10,8 @@ is copied, and a user's script need not guard its main part.
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,7 +20,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from ertrl.errors import ConfigError, ErtrlError, PluginError, SimulationError
+from ertrl.errors import ConfigError, ErtrlError, PluginError
 from ertrl.plugins import FILE_PREFIX, raised_at, written_at
 
 Make = Callable[[dict[str, float]], gymnasium.Env]
@@ -184,6 +185,18 @@ class SpreadRows:
         return [worker.receive() for worker in asked]
 
 
+@contextmanager
+def _worker_lives() -> Generator[None]:
+    """No simulation diverged where a process was killed: what was saved of a collection stays."""
+    try:
+        yield
+    except (EOFError, OSError):
+        raise PluginError(
+            "a process with environments has died: it was killed (for want of memory?), or failed "
+            "with an error that stands above. Give the same command again to go on"
+        ) from None
+
+
 class _Worker:
     """A process with some environments."""
 
@@ -198,18 +211,17 @@ class _Worker:
         home = wanted.make.__module__
         if home.startswith(FILE_PREFIX):  # no other process could import that
             cloudpickle.register_pickle_by_value(sys.modules[home])
-        self._connection.send_bytes(cloudpickle.dumps(wanted))
+        parcel = cloudpickle.dumps(wanted)
+        with _worker_lives():
+            self._connection.send_bytes(parcel)
 
     def send(self, order: Any) -> None:
-        self._connection.send(order)
+        with _worker_lives():
+            self._connection.send(order)
 
     def receive(self) -> Any:
-        try:
+        with _worker_lives():
             answer = self._connection.recv()
-        except EOFError:
-            raise SimulationError(
-                "a process with environments has died; its error stands above"
-            ) from None
         if isinstance(answer, ErtrlError):
             raise answer
         return answer
@@ -221,21 +233,28 @@ class _Worker:
 
 
 def serve(descriptor: int) -> None:
-    """What a worker does: reset and step until nobody is there any more."""
+    """What a worker does: reset and step until there is an error, or nobody any more."""
     connection = Connection(descriptor)
     try:
-        rows = LocalRows(cloudpickle.loads(connection.recv_bytes()))  # from our own parent
-        answer: Any = "made"
-        while True:
-            connection.send(answer)
+        parcel = connection.recv_bytes()  # from our own parent
+        answer = rows = _answer(lambda: LocalRows(cloudpickle.loads(parcel)))
+        connection.send(answer if isinstance(answer, ErtrlError) else "made")
+        while not isinstance(answer, ErtrlError):
             what, *arguments = connection.recv()
-            answer = getattr(rows, what)(*arguments)
-    except EOFError:
+            answer = _answer(getattr(rows, what), *arguments)
+            connection.send(answer)
+    except (EOFError, OSError):
         return
+
+
+def _answer(act: Callable[..., Any], *arguments: Any) -> Any:
+    """What it gives, or the error that it ends with."""
+    try:
+        return act(*arguments)
     except ErtrlError as error:
-        connection.send(error)
+        return error
     except Exception as error:
-        connection.send(PluginError(f"an environment failed: {type(error).__name__}: {error}"))
+        return PluginError(f"an environment failed: {type(error).__name__}: {error}")
 
 
 Rows = LocalRows | SpreadRows

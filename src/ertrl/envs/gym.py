@@ -205,6 +205,9 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         outcome = np.where(going[:, None], step.outcome, 0)
         info = self._info() | {"outcome": outcome, "_outcome": going}
         info |= {"diverged": diverged, "_diverged": going.copy()}
+        if step.success is not None:
+            known = going & ~np.isnan(step.success)
+            info |= {"success": np.where(known, step.success, 0.0), "_success": known}
         return observation, np.where(going, reward, 0.0), terminated, truncated, info
 
     def _restart(self, rows: np.ndarray) -> np.ndarray:

@@ -199,13 +199,18 @@ class GymSimulation(Simulation):
                 "horizon=STEPS as long as the shortest time limit; an end that the task itself has "
                 "is terminated, not truncated"
             )
-        self._over |= terminated | truncated
         diverged = ~(np.isfinite(self._observation).all(axis=1) & np.isfinite(earned))
+        # Such a row rests where it was: nobody acts on what is no number.
+        self._observation[diverged], earned[diverged] = before[diverged], 0
+        self._over |= terminated | truncated | diverged
         outcome = earned[:, None].astype(np.float32)
         if self._family.reward_is_given:
             outcome = np.concatenate([before, self._observation], axis=1)
         over = terminated & ~diverged
         return Step(self._observation.copy(), outcome, over, diverged, success)
+
+    def rest(self, rows: np.ndarray) -> None:
+        self._over[rows] = True
 
     def state(self) -> dict[str, np.ndarray]:
         """Seeds and actions of the running episodes; rows behind an episode's age do not count."""
