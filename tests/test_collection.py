@@ -102,6 +102,18 @@ def test_without_a_range_checkpoints_go_from_the_first_block_to_the_last():
     assert dataclasses.replace(config, checkpoints=1).recorded_blocks() == [1]
 
 
+def test_checkpoints_can_lie_denser_early():
+    config = CollectConfig(steps=20_000, checkpoints=18, spacing=3.0)
+    blocks = np.array(config.recorded_blocks())
+    assert blocks[0] == 1
+    assert blocks[-1] == 1000
+    assert (np.diff(blocks) >= 1).all(), "two checkpoints never fall together"
+    later = np.arange(6, 18)
+    np.testing.assert_allclose(blocks[later], 1 + 999 * (later / 17) ** 3, atol=0.5)
+    crowded = dataclasses.replace(config, checkpoints=1000)
+    assert crowded.recorded_blocks() == list(range(1, 1001))
+
+
 def test_policies_train_the_same_one_after_the_other_and_side_by_side():
     """Up to the order of sums."""
     states = []
@@ -382,6 +394,8 @@ def test_a_killed_collection_leaves_no_dataset(tmp_path, monkeypatch):
         ({"last_checkpoint": 999}, "last_checkpoint"),
         ({"first_checkpoint": 160, "last_checkpoint": 40}, "in this order"),
         ({"first_checkpoint": 180}, "spread over"),
+        ({"spacing": 0.5}, "spacing must be at least 1"),
+        ({"style": 1.0, "symmetry": True}, "style and symmetry do not fit together"),
     ],
 )
 def test_impossible_settings_are_refused(change, message):

@@ -1,15 +1,12 @@
 """Views in which tasks look alike: they must agree with the physics, not only with the algebra."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ertrl.collection import sac
 from ertrl.collection.config import CollectConfig
-from ertrl.collection.policies import POLICIES, Eyes, turned
+from ertrl.collection.policies import POLICIES, turned
 from ertrl.envs import make_family
 from ertrl.errors import ConfigError
 
@@ -147,16 +144,6 @@ def test_acting_and_measuring_come_back_out_of_the_view():
     np.testing.assert_allclose(jnp.tanh(mean), action, atol=1e-6)
     assert log_std.shape == mean.shape
     assert np.isfinite(log_std).all()
-
-
-def test_a_style_is_told_in_the_view():
-    """A direction in action space is turned as actions are."""
-    family = make_family("ant-dir")
-    eyes = Eyes(family, dataclasses.replace(CONFIG, style=1.0))
-    _, observation = moving(family)
-    _, told, turn = eyes.see(observation, np.array(TASKS))
-    np.testing.assert_allclose(turned(turn, told, back=True), eyes.told[TASKS], rtol=1e-6)
-    assert sac.init(CONFIG, eyes.dims, eyes.told.shape[1], jax.random.key(0)) is not None
 
 
 def test_a_family_without_symmetry_says_so():

@@ -1,7 +1,10 @@
 """Settings of a collection."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge
 
 from ertrl.config import (
     UNSAID,
@@ -76,6 +79,10 @@ class CollectConfig:
     """Control step, random ones included, of the first of them; 0: after the first updates."""
     last_checkpoint: CountOrZero = 0
     """Control step, random ones included, of the last of them; 0: at the end."""
+    spacing: Annotated[float, Ge(1)] = field(default=1.0, metadata=UNSAID)
+    """How checkpoints lie in training. 1: evenly. 3: after shares 0, (1/n)^3, (2/n)^3, ..., 1, most
+    of them early, while policies still learn; else policies that learn fast are mostly recorded
+    as experts."""
     episodes_per_checkpoint: Count = 50
     """Stochastic episodes per task and checkpoint."""
     reference_episodes: Count = 20
@@ -86,6 +93,11 @@ class CollectConfig:
     def validate(self) -> None:
         """Raise if settings are wrong, or do not fit together."""
         check(self)
+        if self.style and self.symmetry:
+            raise ConfigError(
+                "style and symmetry do not fit together: a style is a direction of the task's own "
+                "actions, which a view from the task turns with every state; leave one of them off"
+            )
         if self.steps % self.steps_per_block or self.random_steps % self.steps_per_block:
             raise ConfigError(
                 f"steps ({self.steps}) and random_steps ({self.random_steps}) must be multiples of "
@@ -117,8 +129,11 @@ class CollectConfig:
     def recorded_blocks(self) -> list[int]:
         """Numbers (from 1) of the blocks of updates behind which episodes are recorded."""
         first, last = self._recording_range()
-        step = (last - first) / max(self.checkpoints - 1, 1)
-        return [round(first + i * step) for i in range(self.checkpoints)]
+        order = np.arange(self.checkpoints)
+        step = (last - first) / max(self.checkpoints - 1, 1) ** self.spacing
+        blocks = np.round(first + order**self.spacing * step).astype(int)
+        # Early ones may lie so dense that they fall together: the later one moves on by a block.
+        return (np.maximum.accumulate(blocks - order) + order).tolist()
 
 
 @dataclass(frozen=True)

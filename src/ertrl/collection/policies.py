@@ -42,8 +42,8 @@ class Policies(NamedTuple):
 class Eyes:
     """What a shared network is shown of states and tasks, and how its actions are meant.
 
-    That is the state and the task's parameters or, in a view that symmetry suggests, the state
-    alone, as it looks from the task. A style is told in either case. All at a scale of about 1.
+    That is the state and the task's parameters (and its style) or, in a view that symmetry
+    suggests, the state alone, as it looks from the task. All at a scale of about 1.
     """
 
     def __init__(self, family: Family, config: CollectConfig):
@@ -70,8 +70,7 @@ class Eyes:
             return observation, told, None
         parameters = jnp.asarray(self._parameters)[task]
         shown, turn = self._symmetry.view(jnp.asarray(observation), parameters)
-        turn = jnp.asarray(self._symmetry.turns)[turn]
-        return shown, turned(turn, told) if told.shape[-1] else told, turn
+        return shown, told, jnp.asarray(self._symmetry.turns)[turn]
 
 
 def turned(turn: Array | None, action: Array, *, back: bool = False) -> Array:
