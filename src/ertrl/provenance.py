@@ -33,18 +33,21 @@ def _cpu() -> str:
         return platform.processor() or "unknown"
 
 
+def _git(here: Path, *words: str) -> str | None:
+    """What git answers, or None where it fails."""
+    done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True)
+    return None if done.returncode else done.stdout.strip()
+
+
 @cache
 def _commit() -> str:
     here = Path(__file__).parent
     try:
-        git = ["git", "-C", str(here)]
-        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
-        if head.returncode:
+        # Installed into somebody's project, this lies in their checkout, but is no file of it.
+        if _git(here, "ls-files", "--error-unmatch", Path(__file__).name) is None:
             return "not a checkout"
-        status = subprocess.run(
-            [*git, "status", "--porcelain", "--", str(here)], capture_output=True, text=True
-        )
-        return head.stdout.strip() + (" with changes" if status.stdout.strip() else "")
+        head, changes = _git(here, "rev-parse", "HEAD"), _git(here, "status", "--porcelain", ".")
+        return (head or "unknown") + (" with changes" if changes else "")
     except OSError:
         return "unknown"
 
