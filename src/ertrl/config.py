@@ -31,7 +31,8 @@ Widths = tuple[Size, ...]
 Amount = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
-Seed = Annotated[int, Interval(ge=0, lt=2**63)]
+Seed = Annotated[int, Interval(ge=0, lt=2**32)]
+"""JAX would take two that differ by a multiple of 2^32 for the same."""
 
 LIMITS = {
     Ge: ("at least", operator.ge),
@@ -92,8 +93,9 @@ def _checked(value: Any, annotation: Any, path: str) -> Any:
             _check_limit(value, limit, path)
         return value
     if origin is Literal:
-        if value not in arguments:
-            raise ConfigError(f"{path} must be one of {', '.join(arguments)}; got {value!r}")
+        if not any(value == one and type(value) is type(one) for one in arguments):
+            known = ", ".join(map(str, arguments))
+            raise ConfigError(f"{path} must be one of {known}; got {value!r}")
         return value
     if origin is tuple:
         if not isinstance(value, (list, tuple)):

@@ -42,8 +42,8 @@ def run(
         from ertrl.config import check
         from ertrl.evaluation.probes import ProbeSettings
 
-        most = ProbeSettings().projected
-        settings = ProbeSettings(probe_transitions, projected=min(most, probe_transitions))
+        fewer = max(8, min(ProbeSettings().projected, probe_transitions))
+        settings = ProbeSettings(probe_transitions, projected=fewer)
         check(settings)
     chosen = (*protocol, "idaq") if adapt == "idaq" else protocol
     opened = open_runs(runs)

@@ -63,9 +63,9 @@ def parse_seeds(text: str) -> list[int]:
         last = last if "-" in part else first
         if not first.isdecimal() or not last.isdecimal() or int(last) < int(first):
             raise ConfigError(f"--seeds takes numbers like 0-4 or 0,2,7; got '{text}'")
-        if int(last) - int(first) >= MOST_SEEDS or int(last) >= 2**63:
+        if int(last) - int(first) >= MOST_SEEDS or int(last) >= 2**32:
             raise ConfigError(
-                f"--seeds takes at most {MOST_SEEDS} numbers below 2^63; got '{text}'"
+                f"--seeds takes at most {MOST_SEEDS} numbers below 2^32; got '{text}'"
             )
         seeds += range(int(first), int(last) + 1)
     return seeds
