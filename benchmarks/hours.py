@@ -28,7 +28,8 @@ def hours_of(family: str) -> tuple[float, float, int, int]:
     found: dict[str, list[float]] = {}
     for file in place.glob(f"{family}-*.json"):
         run = json.loads(file.read_text())
-        found.setdefault(run["method"], []).append(run["seconds"])
+        if run["seconds"]:  # not of runs that were interrupted
+            found.setdefault(run["method"], []).append(run["seconds"])
     one = mean(found["focal"])
     seconds, measured = 0.0, 0
     for method in paper_methods():

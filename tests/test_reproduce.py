@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from conftest import TINY_COLLECT
 from ertrl import store
@@ -26,12 +27,14 @@ from ertrl.errors import ConfigError, CorruptFileError
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch import estimates
 from ertrl.launch import plan as planning
+from ertrl.launch.estimates import describe_plan, longest_chain
 from ertrl.launch.jobs import Job, JobFailed
 from ertrl.launch.place import Address, place_of, record_of
 from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
-from ertrl.launch.reproduce import coverage, paper_grid, plan, reproduce
+from ertrl.launch.reproduce import coverage, lacking_cells, paper_grid, plan, reproduce
 from ertrl.launch.schedule import run_graph
 from ertrl.methods import methods
+from ertrl.signals import FOLLOW
 from ertrl.training import Run
 
 COLLECT = to_json(TINY_COLLECT)
@@ -296,6 +299,111 @@ def test_a_killed_grid_goes_on(tmp_path):
     (name,) = [n for n in (tmp_path / "jobs").glob("train-*.json")]
     record = record_of(place_of(tmp_path), name.stem)
     assert record["began_at"] > 0
+
+
+def test_a_damaged_run_is_named_and_the_rest_is_reported(finished, tmp_path):
+    """One flipped byte costs its cell, not the report; what to do is said, and works."""
+    out, grid = shutil.copytree(finished, tmp_path / "out"), small_grid(seeds=(0, 1))
+    both = reproduce(grid, out, reporting=False, progress="none")
+    run = both.runs[grid.cells[0].label]
+    (weights,) = run.glob("checkpoints/00000020.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    done = reproduce(grid, out, keep=tmp_path / "kept", progress="none")
+    (failure,) = done.failures
+    assert "is damaged" in failure
+    record = re.search(r"remove (jobs/\S+\.json)", failure)[1]
+    assert list(done.runs) == [grid.cells[1].label]
+    assert "seed 0 is missing." in done.reports[0].read_text()
+    (out / record).unlink()
+    shutil.rmtree(run)
+    again = reproduce(grid, out, reporting=False, progress="none")
+    assert again.failures == []
+    assert len(again.runs) == 2
+
+
+def test_missing_cells_are_told_by_method():
+    grid = small_grid(methods=("focal", "csro"), seeds=(0, 1, 2))
+    there = {cell.label for cell in grid.cells if cell.contender.method == "focal" and cell.seed}
+    assert lacking_cells(grid, there) == [
+        "point-robot focal: seed 0 is missing.",
+        "point-robot csro: seeds 0, 1, 2 are missing.",
+    ]
+
+
+def test_a_chain_of_jobs_takes_as_long_as_all_of_them():
+    jobs = [
+        replace(job, seconds=seconds)
+        for job, seconds in zip(GRID.jobs(), (10, 15, 27), strict=True)
+    ]
+    assert longest_chain(jobs) == 52
+    assert longest_chain(jobs[1:]) == 42, "what is there already takes no time"
+    assert "about 52 s" in describe_plan(jobs, jobs, 2)
+
+
+def test_listings_of_an_address_are_those_of_now(tmp_path, monkeypatch):
+    """Some file systems keep them, and would not see what other machines added."""
+    kept = {}
+
+    def ls(self, path, **options):
+        return kept.setdefault(path, [str(p) for p in Path(path).iterdir()])
+
+    monkeypatch.setattr(LocalFileSystem, "ls", ls)
+    monkeypatch.setattr(LocalFileSystem, "invalidate_cache", lambda self, path=None: kept.clear())
+    place = place_of(f"file://{tmp_path / 'far'}", tmp_path)
+    (tmp_path / "far" / "jobs").mkdir(parents=True)
+    assert place.names("jobs") == set()
+    (tmp_path / "far" / "jobs" / "one.json").touch()
+    assert place.names("jobs") == {"one.json"}
+
+
+def test_an_upload_that_fails_is_tried_again(tmp_path, monkeypatch, capsys):
+    """Whatever the address's package raises."""
+    put, calls = Address._put_file, []
+
+    def put_file(self, files, source, target):
+        calls.append(target)
+        if len(calls) == 1:
+            raise TimeoutError("the bucket is slow")
+        put(self, files, source, target)
+
+    monkeypatch.setattr(Address, "_put_file", put_file)
+    place = Address(f"file://{tmp_path / 'far'}", tmp_path / "work", every=0.05)
+    arrived = tmp_path / "far" / "partial" / "train-x" / "run" / "config.json"
+    with place.desk(Job("x", (), Path("x.log"), name="train-x")) as desk:
+        (desk / "runs" / "run").mkdir(parents=True)
+        (desk / "runs" / "run" / "config.json").write_text("{}")
+        (desk / "runs" / "run" / "metrics.jsonl").write_text("")
+        end = time.monotonic() + 20
+        while not arrived.exists():
+            assert time.monotonic() < end, "it gave up"
+            time.sleep(0.05)
+    assert "an upload failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_a_child_ends_with_its_parent(stubborn):
+    """By its standard input; one that does not answer, for it evaluates, is killed."""
+    code = (
+        "import signal, time\n"
+        "from ertrl import signals\n"
+        "signals.SECONDS_TO_SAVE = 0.5\n"
+        f"{'signal.signal(signal.SIGTERM, signal.SIG_IGN)' if stubborn else ''}\n"
+        "signals.follow_parent()\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, FOLLOW: "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout.readline() == b"ready\n"
+    child.stdin.close()
+    assert child.wait(20) == (-signal.SIGKILL if stubborn else -signal.SIGTERM)
+    child.stdout.close()
 
 
 def test_a_failing_method_leaves_the_rest(finished, tmp_path):

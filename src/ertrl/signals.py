@@ -4,9 +4,28 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
+
+FOLLOW = "ERTRL_FOLLOWS_PARENT"
+"""Environment variable of a process that is to end when its standard input does."""
+SECONDS_TO_SAVE = 5.0
+
+
+def follow_parent() -> None:
+    """Where a parent asked for it, end once it is gone: whoever goes on needs the locks."""
+    if os.environ.pop(FOLLOW, None):
+        threading.Thread(target=_end_with_input, daemon=True).start()
+
+
+def _end_with_input() -> None:
+    while os.read(0, 1):  # not through Python's buffer: its lock would trouble the shutdown
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(SECONDS_TO_SAVE)
+    os.kill(os.getpid(), signal.SIGKILL)  # an evaluation does not stop: it is done anew
 
 
 def answer_control_c() -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ertrl import __version__
 from ertrl.cli.common import command_list, use_huge_pages, use_plugins, use_threads
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
-from ertrl.signals import answer_control_c
+from ertrl.signals import answer_control_c, follow_parent
 
 
 class Command(NamedTuple):
@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # ty: ignore
         if name in ("train", "bench"):
             use_huge_pages()
+        follow_parent()
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if name not in COMMANDS:

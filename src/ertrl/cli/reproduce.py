@@ -69,7 +69,8 @@ def run(
     from ertrl.launch import parse_seeds
     from ertrl.launch.estimates import describe_plan
     from ertrl.launch.ray import load_ray
-    from ertrl.launch.reproduce import paper_grid, plan, reproduce, slots_here
+    from ertrl.launch.reproduce import LOOKING, paper_grid, plan, reproduce, slots_here
+    from ertrl.progress import say
 
     _check_number("--threads", threads, 1, MOST_AT_ONCE)
     _check_number("--processes", processes, 0, MOST_AT_ONCE)
@@ -103,6 +104,7 @@ def run(
         gpus=gpus,
     )
     if dry_run:
+        say(LOOKING, progress)
         jobs, missing = plan(grid, out, work)
         slots = slots_here(grid, processes)
         to_do = {job.name for job in missing}

@@ -179,6 +179,14 @@ def describe_plan(jobs: Sequence[Job], missing: Sequence[Job], slots: int) -> st
             rows.append([kind, str(len(own)), str(len(to_do)), *cells])
     head = ["job", "all", "to do", "time of all", "memory of one", "disk of all"]
     seconds = sum(job.seconds for job in missing)
-    wall = max(seconds / slots, max((job.seconds for job in missing), default=0.0))
+    wall = max(seconds / slots, longest_chain(missing))
     whole = f"{len(missing)} of {len(jobs)} jobs to do: about {readable_duration(wall)}"
     return "\n".join([markdown_table(head, rows, "lrrrrr"), f"{whole}, {slots} at once."])
+
+
+def longest_chain(jobs: Sequence[Job]) -> float:
+    """Seconds of jobs that wait for each other: no number of machines makes it shorter."""
+    ends: dict[str, float] = {}
+    for job in jobs:  # each after those it needs
+        ends[job.name] = job.seconds + max((ends.get(name, 0.0) for name in job.after), default=0.0)
+    return max(ends.values(), default=0.0)

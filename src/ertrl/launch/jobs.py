@@ -21,6 +21,7 @@ from typing import Any
 from ertrl.errors import RunError
 from ertrl.memory import memory_of_machine
 from ertrl.provenance import available_cores
+from ertrl.signals import FOLLOW
 
 Hear = Callable[[int, int, str], None]
 """Is told how much is done, of how much, and a note."""
@@ -92,7 +93,7 @@ class JobFailed(RunError):
 def call(job: Job, hear: Hear, started: Started, folder: Path | None = None) -> dict[str, Any]:
     """Run the job's process in `folder` to its end; returns the JSON object that it printed last.
 
-    Should the parent die, the child follows: its next word of progress finds nobody to read it.
+    Should the parent die, the child follows: its standard input ends.
     """
     log = job.log if folder is None else folder / job.log
     try:
@@ -102,11 +103,13 @@ def call(job: Job, hear: Hear, started: Started, folder: Path | None = None) -> 
         # Several jobs may share an accelerator: each takes only the memory that it needs.
         shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         environment = {**shared, **os.environ, **dict.fromkeys(POOLS, str(job.threads))}
+        environment[FOLLOW] = "1"
         result: dict[str, Any] = {}
         with (
             open(log, "w") as errors,
             subprocess.Popen(
                 command,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
@@ -115,16 +118,22 @@ def call(job: Job, hear: Hear, started: Started, folder: Path | None = None) -> 
             ) as process,
         ):
             started(process)
-            for line in process.stdout or ():
-                said = _parsed(line)
-                if said.keys() == {"done", "total", "note"}:
-                    hear(said["done"], said["total"], said["note"])
-                else:
-                    result = said or result
+            try:
+                for line in process.stdout or ():
+                    said = _parsed(line)
+                    if said.keys() == {"done", "total", "note"}:
+                        hear(said["done"], said["total"], said["note"])
+                    else:
+                        result = said or result
+            except BaseException:  # Ray cancelled it: let it save, and listen until it has
+                process.terminate()
+                for _ in process.stdout or ():
+                    pass
+                raise
     except OSError as error:
         raise JobFailed(f"{job.label} failed; {error}") from None
     if process.returncode:
-        tail = "\n".join(log.read_text().strip().splitlines()[-5:])
+        tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         how = f"signal {-process.returncode}" if process.returncode < 0 else "an error"
         message = f"{job.label} failed with {how}; the end of {log} says:\n{tail}"
         raise JobFailed(message, hopeless=process.returncode == USAGE_ERROR)

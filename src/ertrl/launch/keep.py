@@ -9,6 +9,7 @@ from ertrl import store
 from ertrl.config import to_json
 from ertrl.data import Dataset
 from ertrl.data.layout import SCALE
+from ertrl.errors import RunError
 from ertrl.evaluation import mean_of_measured, normalise, summarise
 from ertrl.evaluation.shapes import KEPT_PROBES
 from ertrl.launch.place import Place, record_of
@@ -21,7 +22,9 @@ RUN_KIND, DATA_KIND = "ertrl-kept-run", "ertrl-kept-dataset"
 def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> None:
     """Scores, returns per task, wall-clock and provenance of a finished run."""
     job = grid.training(cell)
-    record = record_of(place, job.name) or {}
+    record = record_of(place, job.name)
+    if record is None:
+        raise RunError(f"{cell.label}: its record in jobs/ is gone; start again to make it anew")
     run = Run(place.fetch(record["made"]))
     result = run.evaluations.read()
     returns = {
@@ -52,8 +55,8 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> None:
         "tasks": result["tasks"],
         "groups": result["groups"],
         "probes": probes and {k: probes[k] for k in KEPT_PROBES if k in probes},
-        # Of one that was gone on with, at the speed of its last process.
-        "seconds": round(record["seconds"] / max(1 - record["began_at"], 1e-3), 1),
+        # Of one that was gone on with, only the last process's are known.
+        "seconds": None if record["began_at"] else round(record["seconds"], 1),
         "threads": record["threads"],
         "provenance": run.spec["provenance"],
     }

@@ -27,6 +27,7 @@ from ertrl import store
 from ertrl.errors import ConfigError, CorruptFileError
 from ertrl.launch.jobs import Hear, Job, Started, call
 from ertrl.plugins import require
+from ertrl.progress import show_line
 from ertrl.provenance import machine
 from ertrl.shape import Machine, Name, Real, Shape, Text
 from ertrl.training.records import CONTENTS
@@ -107,7 +108,8 @@ def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[s
         "command": job.command,
         "made": job.makes or f"runs/{Path(result['run']).name}",
         "seconds": round(time.monotonic() - begun, 2),
-        "began_at": began_at[0] if began_at else 0.0,
+        # A finished run that is opened again says nothing of its progress.
+        "began_at": 0.0 if job.silent else began_at[0] if began_at else 1.0,
         "threads": job.threads,
         "machine": machine(),
     }
@@ -156,12 +158,14 @@ class Address:
 
     def _files(self) -> tuple[Any, str]:
         try:
-            return require("fsspec.core", "ray").url_to_fs(self.url)
+            files, root = require("fsspec.core", "ray").url_to_fs(self.url)
         except (ImportError, ValueError) as problem:  # of a protocol
             raise ConfigError(
                 f"{self.url} cannot be reached: {problem}; give a folder, or an address that "
                 "fsspec knows: s3:// with the package s3fs installed, gs:// with gcsfs"
             ) from None
+        files.invalidate_cache()  # what this process listed before, others have added to
+        return files, root
 
     def fetch(self, name: str) -> Path:
         """Data once per machine; runs and records, which others may have added to, each time."""
@@ -233,17 +237,23 @@ class Address:
 
     def _keep_uploading(self, over: threading.Event, desk: Path, partial: str) -> None:
         while not over.wait(self.every):
-            files, root = self._files()
-            for run in (desk / "runs").glob("*"):
-                contents = run / CONTENTS
-                before = contents.read_bytes() if contents.exists() else b""
-                for source in [*_in_safe_order(run), contents]:
-                    if source == contents and (not before or contents.read_bytes() != before):
-                        break  # it lists files that came or went meanwhile: the next time
-                    inner = source.relative_to(desk / "runs")
-                    target = f"{root}/{PurePosixPath(partial, inner)}"
-                    with suppress(FileNotFoundError):  # an old checkpoint that was dropped
-                        self._put_file(files, source, target)
+            try:
+                self._upload(desk, partial)
+            except Exception as problem:  # of whatever kind the address's package has
+                show_line(f"{self.url}: an upload failed, the next one tries again: {problem}")
+
+    def _upload(self, desk: Path, partial: str) -> None:
+        files, root = self._files()
+        for run in (desk / "runs").glob("*"):
+            contents = run / CONTENTS
+            before = contents.read_bytes() if contents.exists() else b""
+            for source in [*_in_safe_order(run), contents]:
+                if source == contents and (not before or contents.read_bytes() != before):
+                    break  # it lists files that came or went meanwhile: the next time
+                inner = source.relative_to(desk / "runs")
+                target = f"{root}/{PurePosixPath(partial, inner)}"
+                with suppress(FileNotFoundError):  # an old checkpoint that was dropped
+                    self._put_file(files, source, target)
 
 
 Place = Folder | Address

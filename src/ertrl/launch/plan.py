@@ -18,6 +18,7 @@ from ertrl.envs import Family, make_family, parse_options
 from ertrl.errors import ConfigError
 from ertrl.launch.jobs import RUN, Job
 from ertrl.profiles import DEFAULT_VARIANT, collect_config, family_options, train_config
+from ertrl.training.beforehand import own_code
 from ertrl.training.config import TrainConfig
 
 S = TypeVar("S", bound=tuple)
@@ -181,6 +182,8 @@ class Grid:
         config, collection = self.train_config(cell), self.collection(cell.data)
         method, learner = config.method.name, config.learner.name
         made = {"method": method, "learner": learner, "config": to_json(config), **self._threads}
+        if code := own_code(config):
+            made["code"] = code
         digits = fingerprint({**made, "data": collection.name})
         name = f"train-{cell.data.family}-{method}-{learner}-s{cell.seed}-{digits}"
         words = ["train", method, "--data", collection.makes, *self._origin]

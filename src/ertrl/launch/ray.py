@@ -6,6 +6,9 @@ the checkpoint that it finds. Ray's dashboard shows every job under its name.
 
 import importlib
 import os
+import socket
+import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -13,9 +16,14 @@ from typing import Any
 from ertrl.errors import ConfigError
 from ertrl.launch.jobs import Hear, Job, JobFailed, Perform
 from ertrl.plugins import OWN, require
+from ertrl.progress import show_line
+from ertrl.text import readable_bytes
 
 MACHINES_LOST = 5
 """How often a job may lose its machine."""
+SECONDS_TO_ANSWER = 5.0
+SECONDS_TO_SAVE = 60.0
+"""A cluster that is stopped waits so long for its jobs."""
 AT_ONCE = 10_000
 """More jobs than any cluster runs: Ray queues them until there is room."""
 
@@ -32,6 +40,17 @@ class Board:
 
     def __init__(self) -> None:
         self._news: dict[str, tuple[int, int, str]] = {}
+        self._at_work: set[str] = set()
+
+    def begin(self, name: str) -> None:
+        self._at_work.add(name)
+
+    def end(self, name: str) -> None:
+        self._at_work.discard(name)
+
+    def at_work(self) -> int:
+        """Tasks that have begun and not ended; of a machine that was lost, nobody says so."""
+        return len(self._at_work)
 
     def tell(self, name: str, done: int, total: int, note: str) -> None:
         self._news[name] = (done, total, note)
@@ -51,6 +70,7 @@ class RayExecutor:
         self._ray = load_ray()
         self._own = not self._ray.is_initialized()
         if self._own:
+            _check_that_somebody_answers(address)
             try:
                 self._ray.init(address=address, log_to_driver=False, logging_level="warning")
             except (ConnectionError, ValueError) as problem:
@@ -66,9 +86,11 @@ class RayExecutor:
         self._task, self._perform = self._ray.remote(max_retries=MACHINES_LOST)(_task), perform
         self._hears: dict[str, Hear] = {}
         self._tasks: list[Any] = []
+        self._stopping = False
 
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
         self._hears[job.name] = hear
+        self._warn_of_waiting(job)
         task = self._task.options(
             name=job.label,
             num_cpus=job.threads,
@@ -100,28 +122,60 @@ class RayExecutor:
         for name, news in self._ray.get(self._board.read.remote()).items():
             self._hears[name](*news)
 
+    def _warn_of_waiting(self, job: Job) -> None:
+        """A job that no machine is large enough for waits for one that joins the cluster."""
+        wanted = {"CPU": job.threads, "GPU": job.gpus, "memory": job.memory}
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        if not any(all(m.get(k, 0) >= v for k, v in wanted.items()) for m in machines):
+            has = {k: max((m.get(k, 0) for m in machines), default=0) for k in wanted}
+            show_line(
+                f"{job.label} waits: it asks for {_words_of(wanted)}, and the largest machine of "
+                f"the cluster has {_words_of(has)}"
+            )
+
     def stop(self) -> None:
         """Tasks that have begun get Python's KeyboardInterrupt, and their processes SIGTERM."""
-        for task in self._tasks:
-            self._ray.cancel(task, force=False)
-        self._tasks = []
+        if not self._stopping:
+            self._stopping = True
+            for task in self._tasks:
+                self._ray.cancel(task, force=False)
 
     def kill(self) -> None:
         for task in self._tasks:
             self._ray.cancel(task, force=True)
 
     def close(self) -> None:
+        """What was stopped saves first: Ray calls a task cancelled before it has ended."""
+        end = time.monotonic() + (SECONDS_TO_SAVE if self._stopping else 0)
+        while time.monotonic() < end and self._ray.get(self._board.at_work.remote()):
+            time.sleep(0.2)
         if self._own:
             self._ray.shutdown()
 
 
-def _task(perform: Perform, job: Job, board: Any) -> dict[str, Any]:
-    """In a worker process of the cluster."""
-    processes = []
+def _check_that_somebody_answers(address: str | None) -> None:
+    """Ray itself would ask for many minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
     try:
-        return perform(job, partial(board.tell.remote, job.name), processes.append)
+        socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as problem:
+        raise ConfigError(
+            f"nobody answers at '{address}' ({problem}); start a cluster with "
+            "`ray start --head`, or leave --address out"
+        ) from None
+
+
+def _words_of(resources: Mapping[str, float]) -> str:
+    memory = readable_bytes(int(resources["memory"]))
+    return f"{resources['CPU']:g} CPUs, {resources['GPU']:g} GPUs and {memory} of memory"
+
+
+def _task(perform: Perform, job: Job, board: Any) -> dict[str, Any]:
+    """In a worker process of the cluster; a task that is cancelled lets its process save."""
+    board.begin.remote(job.name)
+    try:
+        return perform(job, partial(board.tell.remote, job.name), lambda process: None)
     finally:
-        for process in processes:
-            if process.poll() is None:  # the task was cancelled: let it save
-                process.terminate()
-                process.wait()
+        board.end.remote(job.name)

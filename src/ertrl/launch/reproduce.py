@@ -1,12 +1,12 @@
 """The whole paper, or any other grid, with one call: plan, do what is missing, report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, ErtrlError
 from ertrl.launch.estimates import describe_plan, with_costs
 from ertrl.launch.jobs import Job, LocalExecutor
 from ertrl.launch.keep import keep_dataset, keep_run
@@ -23,9 +23,12 @@ from ertrl.reporting import report
 from ertrl.reporting.read.paper import paper_results
 from ertrl.store import write_bytes
 from ertrl.text import markdown_table
+from ertrl.training import Run
 
 PROBE_TRANSITIONS = 200
 """A fifth of the paper's: support vector regression takes its time."""
+
+LOOKING = "plan: looking at what is there, measuring what is not known yet"
 
 Where = Literal["local", "ray"]
 
@@ -138,9 +141,10 @@ def reproduce(
     place, folder = place_of(out, work), possible_folder(keep) if keep else None
     if executor == "ray":
         load_ray()  # before anything is measured
-    say("plan: looking at what is there, measuring what is not known yet", progress)
+    say(LOOKING, progress)
     jobs, missing = plan(grid, out, work)
     subjects, failures = grid.subjects(), []
+    damaged: dict[str, str] = {}
 
     def keep_result(job: Job) -> None:
         if folder is None:
@@ -161,12 +165,46 @@ def reproduce(
             failures = run_graph(missing, running, progress, done=keep_result)
     for job in jobs:
         if job not in missing:  # it was done before, perhaps without being asked to keep it
-            keep_result(job)
+            damaged |= damage(job, lambda job=job: keep_result(job))
     made = records(place, [grid.training(cell) for cell in grid.cells])
-    names = [(cell, grid.training(cell).name) for cell in grid.cells]
-    runs = [(cell, place.fetch(made[name]["made"])) for cell, name in names if name in made]
+    names = [(cell, grid.training(cell)) for cell in grid.cells]
+    runs = []
+    for cell, job in names:
+        if job.name in made and job.name not in damaged:
+            run = place.fetch(made[job.name]["made"])
+            if reporting:
+                damaged |= damage(job, lambda run=run: Run(run).verify())
+            if job.name not in damaged:
+                runs.append((cell, run))
+    failures += damaged.values()
     reports = _reports(grid, place, runs) if reporting and runs else []
     return Outcome({c.label: r for c, r in runs}, failures, reports)
+
+
+def damage(job: Job, look: Callable[[], Any]) -> dict[str, str]:
+    """What is wrong with what a finished job made, by its name, and how it is made anew."""
+    try:
+        look()
+    except ErtrlError as problem:
+        return {
+            job.name: f"{job.label}: {problem}. To make it anew, remove jobs/{job.name}.json and "
+            "what is damaged, and start again"
+        }
+    return {}
+
+
+def lacking_cells(grid: Grid, present: set[str]) -> list[str]:
+    """A line for every method on a dataset that lacks seeds."""
+    seeds: dict[str, list[int]] = {}
+    for cell in grid.cells:
+        if cell.label not in present:
+            name = f"{cell.data.label} {cell.contender.label}"
+            seeds.setdefault(name, []).append(cell.seed)
+    return [
+        f"{name}: seed{'s' * (len(own) > 1)} {', '.join(map(str, own))} "
+        f"{'are' if len(own) > 1 else 'is'} missing."
+        for name, own in seeds.items()
+    ]
 
 
 def coverage(grid: Grid, present: Sequence[Cell]) -> str:
@@ -191,8 +229,7 @@ def _reports(grid: Grid, place: Place, runs: Sequence[tuple[Cell, Path]]) -> lis
         first = main.setdefault(cell.data.family, cell.data.label)
         part = "report" if cell.data.label == first else f"report-{cell.data.label}"
         parts.setdefault(part.replace(" ", "-").replace("/", "-"), []).append((cell, run))
-    there = {cell.label for cell, _ in runs}
-    lacking = [f"{c.label} is missing." for c in grid.cells if c.label not in there]
+    lacking = lacking_cells(grid, {cell.label for cell, _ in runs})
     pages = []
     for part, members in parts.items():
         datasets = {place.fetch(grid.collection(cell.data).makes) for cell, _ in members}

@@ -142,11 +142,14 @@ def _take(
     try:
         future.result()
         done(work.job)
-    except (ErtrlError, OSError) as failure:  # a full disk, too, stops only what met it
+    except Exception as failure:  # a full disk or a cloud's error stops only what met it
         hopeless = isinstance(failure, JobFailed) and failure.hopeless
         if hopeless or work.attempts >= attempts:
             times = f" ({work.attempts} attempts)" if work.attempts > 1 else ""
-            who = "" if isinstance(failure, JobFailed) else f"{work.job.label}: "
+            kind = (
+                "" if isinstance(failure, (ErtrlError, OSError)) else f"{type(failure).__name__}: "
+            )
+            who = "" if isinstance(failure, JobFailed) else f"{work.job.label}: {kind}"
             work.error, work.note = f"{who}{failure}{times}", "failed"
         else:
             work.note = WAITING
