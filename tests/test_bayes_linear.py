@@ -11,7 +11,7 @@ import pytest
 import reference as ref
 from ertrl.methods.bayes_linear import BayesLinear, columns, scaled
 from ertrl.methods.encoder import EncoderConfig
-from ertrl.methods.posterior import solve_positive
+from ertrl.methods.posterior import residual_variance, solve_positive
 from ertrl.methods.prior import Prior
 from ertrl.types import Context, Dims, TaskBatch
 
@@ -256,3 +256,20 @@ def test_what_training_tasks_do_not_differ_in_is_not_suspected():
     plain, free = trained("reward")
     assert np.abs(z[1:]).max() < 0.2 * np.abs(encode(plain, free, one)[0][1:]).max()
     assert np.abs(z[0]) > np.abs(z[1:]).max()
+
+
+def test_the_residual_is_the_errors_variance_whoever_the_task_is():
+    """Per task by NumPy's least squares: squared errors over rows less weights, pooled."""
+    draw, d = np.random.default_rng(8), 4
+    features = draw.normal(size=(6, 30, d))
+    targets = np.einsum("tmi,ti->tm", features, 3 * draw.normal(size=(6, d)))
+    targets += 0.3 * draw.normal(size=targets.shape)
+    mask = np.ones((6, 30))
+    mask[0, 10:] = 0
+    squared, freedom = 0.0, 0
+    for f, y, here in zip(features, targets, mask.astype(bool), strict=True):
+        squared += np.linalg.lstsq(f[here], y[here], rcond=None)[1][0]
+        freedom += here.sum() - d
+    found = residual_variance(*map(jnp.asarray, (features, targets, mask)))
+    np.testing.assert_allclose(found, squared / freedom, rtol=0.01)
+    np.testing.assert_allclose(found, 0.09, rtol=0.3)

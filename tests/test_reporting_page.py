@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import ertrl.reporting
-from ertrl import store
+from conftest import tiny_config
+from ertrl import api, store
 from ertrl.api import load_agent
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
@@ -547,6 +548,20 @@ def test_pictures_of_replayed_agents(tmp_path, tiny_run, tiny_dataset):
     assert [task["task"] for task in points["tasks"]] == list(range(40))
     assert np.shape(points["runs"][0]["offline"]) == (40, LATENT_CONTEXTS, 2)
     assert np.shape(points["runs"][0]["online"]) == (40, 2)
+
+
+def test_a_method_without_a_posterior_stands_beside_one_that_explores_with_it(
+    tiny_run, tiny_dataset, tmp_path
+):
+    explorer = api.start(
+        tiny_config("bayes-linear"), tiny_dataset, out=tmp_path / "runs", progress="none"
+    )
+    api.evaluate(explorer, ("offline", "thompson"))
+    (material,) = read_material(read_runs([tiny_run, explorer]), [])
+    protocols = {one.label: [*seen[0].adapted] for one, seen in material.watched.items()}
+    assert protocols["Bayes-linear"] == ["offline", "online", "non-prior", "thompson"]
+    assert protocols["ER-TRL"] == ["offline", "online", "non-prior"]
+    assert "thompson" in Page(render(compose([tiny_run, explorer]))).text
 
 
 def test_a_dataset_that_has_moved_is_taken_from_its_new_place(tmp_path, tiny_run, tiny_dataset):

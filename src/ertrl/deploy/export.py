@@ -22,6 +22,7 @@ from ertrl.data import Dataset
 from ertrl.deploy import graphs
 from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import Agent
+from ertrl.evaluation.agent import in_double
 from ertrl.plugins import require
 from ertrl.provenance import provenance
 from ertrl.runtime.files import DESCRIPTION, WEIGHTS, describe
@@ -93,16 +94,15 @@ def measure_parity(
     JAX computes in double precision here, so that they show what the files do and not how it
     rounds; `jax_rounding` says how far its usual 32 bits are from that.
     """
-    doubled = in_double_precision(agent)
     others = {"numpy": NumpyAgent(folder)} | ({"onnx": graphs.OnnxAgent(folder)} if onnx else {})
     found: dict[str, Any] = {}
     rounding = 0.0
     for kind, sample in samples.items():
         for context in sample.contexts:
             with jax.enable_x64(True):
-                z = doubled.encode(widened(context))[0]
+                z = agent.doubled.encode(in_double(context))[0]
                 every_z = np.tile(z, (len(sample.observations), 1))
-                actions = doubled.act(_double(sample.observations), _double(every_z))
+                actions = agent.doubled.act(*in_double((sample.observations, every_z)))
             rounding = max(rounding, _apart(agent.encode(context)[0], z))
             # The others take and give actions in the units of whoever acts.
             own = context._replace(action=agent.action_range.outward(context.action))
@@ -136,22 +136,6 @@ class NumpyAgent:
 
     def act(self, observations: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.stack([self._agent.act(s, z) for s in observations])
-
-
-def in_double_precision(agent: Agent) -> Agent:
-    """The same agent with all its numbers in 64 bits."""
-    with jax.enable_x64(True):
-        learned = jax.tree.map(_double, (*agent.states, agent.scaling))
-        return Agent(agent.config, agent.dims, *learned, agent.action_range)
-
-
-def widened(context: Context) -> Context:
-    return Context(*map(_double, context))
-
-
-def _double(x: Any) -> Any:
-    x = np.asarray(x)
-    return x.astype(np.float64) if x.dtype == np.float32 else x
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> float:

@@ -65,6 +65,16 @@ def _known(scaling: Scaling | None, context):
     return context if scaling is None else scaling.context(context)
 
 
+def in_double(tree: Any) -> Any:
+    """Its single-precision numbers in 64 bits."""
+
+    def wide(x: Any) -> np.ndarray:
+        x = np.asarray(x)
+        return x.astype(np.float64) if x.dtype == np.float32 else x
+
+    return jax.tree.map(wide, tree)
+
+
 class Agent(Described):
     """Method and learner with their trained states, ready to use."""
 
@@ -187,7 +197,17 @@ class Agent(Described):
         arrays = self.checked(transitions._asdict() if logged else transitions)
         if not logged:
             arrays[1] = self.action_range.checked(arrays[1])
-        return AdaptedAgent(self, self.encode(Context.of(x[None] for x in arrays))[0])
+        # Rounded to single precision, the sums over a long context would move z.
+        with jax.enable_x64(True):
+            z = self.doubled.encode(in_double(Context.of(x[None] for x in arrays)))[0]
+        return AdaptedAgent(self, z.astype(np.float32))
+
+    @cached_property
+    def doubled(self) -> "Agent":
+        """The same agent with all its numbers in 64 bits; call it under `jax.enable_x64`."""
+        with jax.enable_x64(True):
+            learned = in_double((*self.states, self.scaling))
+            return Agent(self.config, self.dims, *learned, self.action_range)
 
     def checked(self, given: Mapping[str, Any]) -> list[np.ndarray]:
         """(s, a, r, s') as arrays [H, ...], if they make a context."""

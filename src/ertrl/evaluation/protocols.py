@@ -19,7 +19,7 @@ Three more are run where they are asked for:
   later episodes join only if they are better still, and ends with the representation that scored
   best. Half of the evaluation goes into trying.
 - continual: online, with z inferred anew after every step.
-- thompson: online, with a z drawn from the posterior until z is inferred.
+- thompson: online, with a z drawn from the posterior before each episode of the first half.
 
 The oracle is no protocol but what they are measured against: one horizon per evaluation episode of
 the task's best logged policy is all the context at once, and one episode follows.
@@ -156,8 +156,10 @@ def thompson(trial: Trial) -> None:
         for row in rows:
             z = belief.z[row]
             if 2 * trial.steps[row] < trial.budget:
-                spread = np.linalg.cholesky(covariance[row].astype(np.float64))
-                z = z + spread @ trial.draw("posterior", row).normal(size=len(z))
+                # Not by Cholesky's method: rounded, a small variance may be a negative one.
+                variance, axes = np.linalg.eigh(covariance[row].astype(np.float64))
+                drawn = trial.draw("posterior", row).normal(size=len(z))
+                z = z + axes @ (np.sqrt(np.maximum(variance, 0)) * drawn)
             trial.take_over(np.array([row]), z, trial.buffer.count[row])
         episodes = trial.evaluate()
         trial.buffer.add_episodes(episodes, trial.sound(rows))

@@ -15,13 +15,15 @@ Bayesian regression in the last layer of a meta-learned network: ALPaCA (Harriso
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from ertrl.config import UNSAID, Amount
+from ertrl.config import UNSAID, Amount, Positive
 from ertrl.methods.base import Method
 from ertrl.methods.encoder import spread
-from ertrl.methods.posterior import sums
-from ertrl.methods.prior import Prior
+from ertrl.methods.posterior import residual_variance, sums
+from ertrl.methods.prior import RATE, Prior
 from ertrl.methods.regression import Features, Regression, columns, scaled
 from ertrl.nets import Moments, Trained
 from ertrl.types import Context, Dims, TaskBatch
@@ -31,6 +33,8 @@ class BayesLinearState(NamedTuple):
     features: Trained[Features]
     seen: Moments
     """Of transitions in all contexts so far: the scale of inputs and targets."""
+    residual: Float[Array, ""]
+    """Variance of what the model leaves open in tasks that are known well: a slow average."""
     prior: Prior | None = None
     """Learned from training tasks; None is N(0, I)."""
 
@@ -46,9 +50,9 @@ class BayesLinear(Method):
     loss = "prediction_error"
     always_sees_next_state = True
 
-    noise: Amount = 1.0
+    noise: Positive = 1.0
     """Standard deviation of what the model leaves open, in units of the targets' own."""
-    clip: Amount = 5.0
+    clip: Positive = 5.0
     """Bound of each number of z; it begins as N(0, 1)."""
     trust: Amount = field(default=0.0, metadata=UNSAID)
     """0: all transitions of a context count alike. Otherwise a transition counts less once the
@@ -70,12 +74,14 @@ class BayesLinear(Method):
         features = Features(self.encoder, dims, key)
         seen = Moments.of_nothing(2 * dims.observation + dims.action + 1)
         prior = Prior.of_nothing(self.latent_dim, self.prior) if self.prior else None
-        return BayesLinearState(Trained.of(features), seen, prior)
+        return BayesLinearState(Trained.of(features), seen, jnp.ones(()), prior)
 
     def inference(self, state: BayesLinearState):
         """Regression in the features as they are."""
         regression = self._regression(state.features.net, state.seen)
-        return regression._replace(trust=self.trust, at_most=self.at_most, prior=state.prior)
+        return regression._replace(
+            trust=self.trust, at_most=self.at_most, prior=state.prior, residual=state.residual
+        )
 
     def z0(self, state: BayesLinearState):
         """The prior's mean."""
@@ -100,11 +106,19 @@ class BayesLinear(Method):
             error = (jnp.square(rest - predicted) * mask).sum() / jnp.maximum(mask.sum(), 1)
             size = jnp.square(z).sum(axis=-1).mean()
             metrics = {"prediction_error": error, "z_size": size, **spread(z[:, 0])}
-            return error + self.weight_decay * size, (z, metrics)
+            fitted = jax.lax.stop_gradient((phi, rest))
+            left = residual_variance(*map(merged, (*fitted, mask)))
+            return error + self.weight_decay * size, (z, left, metrics)
 
-        features, (z, metrics) = state.features.minimise(loss, self.encoder.learning_rate)
+        features, (z, left, metrics) = state.features.minimise(loss, self.encoder.learning_rate)
+        residual = state.residual + RATE * (left - state.residual)
         prior = state.prior and state.prior.with_codes(z, self.prior)
-        return BayesLinearState(features, seen, prior), metrics
+        return BayesLinearState(features, seen, residual, prior), metrics
+
+
+def merged(rows: Float[Array, "T C M *n"]) -> Float[Array, "T CM *n"]:
+    """All contexts of a task as one."""
+    return rows.reshape(rows.shape[0], -1, *rows.shape[3:])
 
 
 METHOD = BayesLinear

@@ -6,6 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+SLIGHT = 0.01
+"""Variance of a noise that hardly holds weights back."""
+
 
 class Sums(NamedTuple):
     """All that regression needs to know of the rows."""
@@ -42,6 +45,22 @@ def posterior_covariance(sums: Sums, variance: Float[Array, "*b"]) -> Float[Arra
 
 def _precision(sums: Sums, variance: Float[Array, "*b"]) -> Float[Array, "*b Z Z"]:
     return sums.squares + variance[..., None, None] * jnp.eye(sums.squares.shape[-1])
+
+
+def residual_variance(
+    features: Float[Array, "T M Z"], targets: Float[Array, "T M"], mask: Float[Array, "T M"]
+) -> Float[Array, ""]:
+    """Variance of the errors of a linear model that fits each problem's rows as well as it can.
+
+    Squared errors over degrees of freedom: rows, less the weights that they determine.
+    """
+    counted = features * mask[..., None]
+    squares = jnp.einsum("tmi,tmj->tij", counted, features)
+    solved = inverse(squares + SLIGHT * jnp.eye(features.shape[-1]))
+    w = jnp.einsum("tij,tmj,tm->ti", solved, counted, targets)
+    error = (targets - jnp.einsum("tmi,ti->tm", features, w)) * mask
+    used = jnp.einsum("tij,tji->", solved, squares)
+    return jnp.square(error).sum() / jnp.maximum(mask.sum() - used, 1.0)
 
 
 @jax.custom_vjp

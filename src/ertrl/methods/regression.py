@@ -3,6 +3,7 @@
 The weights are Bayesian linear regression's, for many small problems at once.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -69,6 +70,8 @@ class Regression(NamedTuple):
     """Transitions that a context is worth, however long it is; 0: as many as it has."""
     prior: Prior | None = None
     """Of w; None is N(0, I)."""
+    residual: Float[Array, ""] | None = None
+    """Variance of what is left open where the task is known well; inference does not use it."""
 
     def __call__(self, context: Context) -> Float[Array, "*b Z"]:
         return self.mean(self.evidence(context))
@@ -105,7 +108,9 @@ class Regression(NamedTuple):
         net, targets = self.features.net.plain(), self.features.targets
         prior = () if self.prior is None else map(np.asarray, (self.prior.mean, self.prior.root))
         limits = self.noise, self.clip, self.trust, self.at_most
-        return LeastSquares(net, targets, *scale, *limits, *prior)
+        residual = 0.0 if self.residual is None else float(np.sqrt(self.residual))
+        plain = LeastSquares(net, targets, *scale, *limits, *prior)
+        return replace(plain, residual=residual)
 
 
 def columns(context: Context) -> Float[Array, "*b H N"]:

@@ -5,13 +5,12 @@ says which transitions it takes, `scaled` gives the same for inputs that are sta
 `begin` gives a belief that knows nothing yet; it grows with `add` and can be read at any time:
 
 - `z` is what the agent acts on, [Z];
-- `uncertainty` is how far z may still be off, root mean square over its numbers, against how far
-  at the beginning: 1 where nothing is known, towards 0 as experience grows. Transitions of one
-  episode resemble each other, and it counts them as independent: read it as the least that is
-  open. With `at_most` it levels off;
-- `surprise` is how badly the last transitions were predicted, in units of what the model holds
-  possible: about 1 and above means a task outside of what is known. None where nothing is
-  predicted.
+- `uncertainty` is how far z is expected to be off, against how far at the beginning: 1 where
+  nothing is known, towards 0 as experience grows. Transitions of one episode resemble each other,
+  and it counts them as independent: read it as the least that is open;
+- `surprise` is how badly the latest transitions were predicted, in units of the error that is
+  usual in training tasks and with as little known of z: about 1 where all is well, several times
+  that in a task outside of what is known. None where nothing is predicted.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from ertrl.runtime.layers import MLP, Arrays
 Transition = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """(s [O], a [A], r [1], s' [O])."""
 RECENT = 20
-"""Transitions that surprise looks back on."""
+"""Transitions that surprise looks back on: one counts 1 / RECENT, and less with each later one."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +153,11 @@ class LeastSquares:
 
     x and y are parts of the standardised columns (s, a, s' - s, r): y the last `targets` of them.
     With `trust`, a transition counts less if what is left of its y has a larger mean square before
-    anything is known. With `at_most`,
-    n transitions count as n / (1 + n / at_most): the noise's variance grows with n. With a prior,
-    w = prior_mean + prior_root u and u ~ N(0, I).
+    anything is known. With `at_most`, n transitions count as n / (1 + n / at_most): the noise's
+    variance grows with n. With a prior, w = prior_mean + prior_root u and u ~ N(0, I).
+
+    The noise is larger than what the model really leaves open, so that z changes with care. What
+    that is in training tasks, `residual` says; 0: not known, and taken for the noise.
     """
 
     net: MLP
@@ -169,6 +170,7 @@ class LeastSquares:
     at_most: float = 0.0
     prior_mean: np.ndarray | None = None
     prior_root: np.ndarray | None = None
+    residual: float = 0.0
     kind: ClassVar[str] = "least-squares"
 
     @property
@@ -187,6 +189,7 @@ class LeastSquares:
             and self.clip > 0
             and 0 <= self.trust < np.inf
             and 0 <= self.at_most < np.inf
+            and 0 <= self.residual < np.inf
             and bool((self.scale > 0).all())
             and (self.prior_mean is None) == (self.prior_root is None)
             and (self.prior_mean is None or self.prior_mean.shape == (self.latent_dim,))
@@ -208,7 +211,7 @@ class LeastSquares:
 
     def settings(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("targets", "noise", "clip")}
-        used = {k: v for k in ("trust", "at_most") if (v := getattr(self, k))}
+        used = {k: v for k in ("trust", "at_most", "residual") if (v := getattr(self, k))}
         return {**own, **used, "layer_norm": self.net.layer_norm}
 
     def arrays(self) -> Arrays:
@@ -231,6 +234,7 @@ class LeastSquares:
             at_most=float(settings.get("at_most", 0.0)),
             prior_mean=arrays.get("prior.mean"),
             prior_root=arrays.get("prior.root"),
+            residual=float(settings.get("residual", 0.0)),
         )
 
     def begin(self) -> "Posterior":
@@ -264,12 +268,17 @@ class LeastSquares:
 
 
 class Posterior:
-    """Recursive least squares: w, and the inverse of variance I + sum Phi^T Phi."""
+    """Recursive least squares: u, and the inverse of A = S + variance I with S = sum Phi^T Phi.
+
+    As the noise is not the residual, the posterior's covariance is not how far u is off: with
+    errors of variance r that is A^-1 (r S + variance^2 I) A^-1, for u ~ N(0, I).
+    """
 
     def __init__(self, of: LeastSquares):
         self._of, self._count, self._missed = of, 0, 0.0
         self._variance, d = of.noise**2, of.latent_dim
-        self._w, self._products = np.zeros((2, d))
+        self._residual = (of.residual or of.noise) ** 2
+        self._u, self._products = np.zeros((2, d))
         self._squares = np.zeros((d, d))
         self._inverse = np.eye(d) / self._variance
 
@@ -279,43 +288,49 @@ class Posterior:
 
     def update(self, phi: np.ndarray, rest: np.ndarray, weight: float = 1.0) -> None:
         """Take in what `features` gave."""
-        error, reach = rest - phi @ self._w, phi @ self._inverse
-        reached = (reach * phi).sum(axis=-1)
-        expected = 1 + reached * self._variance / self._of.noise**2
+        error, reach = rest - phi @ self._u, phi @ self._inverse
+        of_u = self._residual * (reach @ self._squares) + self._variance**2 * reach
+        expected = self._residual + (of_u * reach).sum(axis=-1)
         self._count += 1
         missed = float((error * error / expected).mean())
         self._missed += (missed - self._missed) / min(self._count, RECENT)
+        self._squares += weight * phi.T @ phi
         if len(phi) == 1 and not self._of.at_most:  # rank one
-            gain = weight * reach[0] / (1 + weight * reached[0])
+            gain = weight * reach[0] / (1 + weight * float(reach[0] @ phi[0]))
             self._inverse -= gain[:, None] * reach
-            self._w += gain * error[0]
+            self._u += gain * error[0]
             return
         if self._of.at_most:
             self._variance += weight * self._of.noise**2 / self._of.at_most
-        self._squares += weight * phi.T @ phi
         self._products += weight * rest @ phi
-        self._inverse = np.linalg.inv(self._squares + self._variance * np.eye(len(self._w)))
-        self._w = self._inverse @ self._products
+        self._inverse = np.linalg.inv(self._squares + self._variance * np.eye(len(self._u)))
+        self._u = self._inverse @ self._products
 
     @property
     def z(self) -> np.ndarray:
-        return self._of.bounded(self._w)
+        return self._of.bounded(self._u)
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of w."""
+        """Of w, if the noise were real: what exploring draws from."""
         return self._of.spread(self._variance * self._inverse)
 
     @property
     def uncertainty(self) -> float:
-        """The posterior's standard deviation, over that of the prior."""
-        prior = self._of.spread(np.eye(len(self._w)))
-        return float(np.sqrt(np.trace(self.covariance) / np.trace(prior)))
+        """Root mean square error that is expected of z, in directions as tasks differ in them.
+
+        Errors that are larger than usual leave more open.
+        """
+        residual = self._residual * max(self._missed, 1.0)
+        middle = residual * self._squares + self._variance**2 * np.eye(len(self._u))
+        off = self._of.spread(self._inverse @ middle @ self._inverse)
+        tasks = self._of.spread(np.eye(len(self._u)))
+        return float(np.sqrt((tasks * off).sum() / (tasks * tasks).sum()))
 
     @property
     def surprise(self) -> float | None:
-        """Size of the last errors of prediction against the model's own expectation of it."""
-        return None if not self._count else float(np.sqrt(self._missed)) / self._of.noise
+        """Size of the latest errors of prediction, against what was to be expected."""
+        return None if not self._count else float(np.sqrt(self._missed))
 
 
 Inference = Mean | Gaussian | LeastSquares

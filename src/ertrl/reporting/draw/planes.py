@@ -44,6 +44,9 @@ def paths(family: FamilyResults, material: Material, adapted: Adapted) -> Figure
     for title, protocols, line in zip(titles, adapted.values(), axes, strict=True):
         for protocol, panel in zip(family.protocols, line, strict=True):
             panel.grid(False)
+            if protocol not in protocols:  # not every method can be run under it
+                panel.set_axis_off()
+                continue
             panel.set_aspect("equal")
             if goals is not None and not one_goal and "train" in family.rows:
                 trained = goals[family.rows["train"]]

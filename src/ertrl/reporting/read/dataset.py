@@ -186,13 +186,14 @@ def _own_dataset(family: FamilyResults) -> Dataset:
 
 
 def watch(folder: Run, run: SeedRun, step: int, dataset: Dataset, family: FamilyResults) -> Watched:
-    """Set the agent loose on all tasks, under every protocol of the report."""
+    """Set the agent loose on all tasks, under every protocol that it was measured under."""
     # Of the newest checkpoint, where that of this step is gone.
     agent = load_agent(folder, step if step in folder.checkpoints.steps() else None)
     where = position_slice(dataset.make_family()) if dataset.has_simulator else None
     adapted = {}
     if where is not None:
-        adapted = {p: adaptation(agent, dataset, p, where) for p in family.protocols}
+        known = [p for p in family.protocols if family.task_returns(run, p, step) is not None]
+        adapted = {protocol: adaptation(agent, dataset, protocol, where) for protocol in known}
     online = family.measured(run, "online", "z", step)
     online = None if online is None else online[:, 0]
     shape = LATENT_CONTEXTS, agent.config.evaluation.episodes * dataset.horizon
