@@ -60,16 +60,13 @@ def observed(
     return told, real.tolist(), surprise
 
 
-def measure() -> dict[str, dict[str, list[float]]]:
+def measure(known: list[tuple[Agent, Dataset]]) -> dict[str, dict[str, list[float]]]:
     """World -> medians over tasks and seeds, after each count."""
-    outcome = done(grid_of([Data("point-robot")], [Contender("bayes-linear")]))
     found = {}
     for world, change in WORLDS.items():
         group = "test-ood" if world == "out of distribution" else "test-id"
         rows = []
-        for folder in outcome.runs.values():
-            run = ertrl.Run(folder)
-            agent, dataset = ertrl.load_agent(run), run.open_dataset()
+        for agent, dataset in known:
             tasks = dataset.group(group)[:TASKS]
             rows += [observed(agent, dataset, task, change) for task in tasks]
         middle = np.median(rows, axis=0).round(3).tolist()
@@ -88,8 +85,12 @@ def table(found: dict[str, dict[str, list[float]]]) -> str:
 
 
 if __name__ == "__main__":
-    worlds = measure()
-    facts = {"kind": "ertrl-alarm", "counts": COUNTS, "worlds": worlds}
+    outcome = done(grid_of([Data("point-robot")], [Contender("bayes-linear")]))
+    runs = [ertrl.Run(folder) for folder in outcome.runs.values()]
+    agents = [(ertrl.load_agent(run), run.open_dataset()) for run in runs]
+    worlds = measure(agents)
+    residuals = [agent.plain.inference.settings()["residual"] for agent, _ in agents]
+    facts = {"kind": "ertrl-alarm", "counts": COUNTS, "residuals": residuals, "worlds": worlds}
     store.write_json(KEEP / "bench" / "alarm.json", {**facts, "provenance": provenance()})
     rewrite(ROOT / "docs" / "deploy.md", table(worlds))
     print(table(worlds))

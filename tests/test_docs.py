@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import alarm
 import beside_paper
 import brac
 import ertrl
@@ -375,7 +376,7 @@ def test_the_table_of_the_readme_is_that_of_the_results():
     assert f"all nine reach {min(logged):.0f} to {max(logged):.0f} of 100" in readme
     for group, before, ours in (
         ("test-id", "the eight published ones reach", "Bayes-linear, our own,"),
-        ("test-ood", "it is", "Bayes-linear"),
+        ("test-ood", "those eight reach", "Bayes-linear"),
     ):
         online = {label: float(rows[label][group, "online"]) for label in contenders}
         best = online.pop("Bayes-linear")
@@ -525,6 +526,39 @@ def test_what_features_and_prior_do_is_what_was_tried():
         ("test-id", "{:.0f} instead of {:.0f} ("),
     ):
         assert words.format(drawn[f"thompson/{group}"], acted[f"online/{group}"]) in page
+
+
+def test_what_noise_and_spacing_do_is_what_was_tried():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    lines = map(json.loads, (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines())
+    tried = {(t["family"], t["method"], t["idea"]): t["scores"] for t in lines if "scores" in t}
+    groups = ("test-id", "test-ood")
+    for noise in (3, 1, 0.5, 0.3, 0.1):
+        idea = f"16 features, prior 4: an agent that was trained with noise 1 adapts with {noise}"
+        scores = tried["point-robot", "bayes-linear", idea]
+        wanted = product(groups, (*PAPER_PROTOCOLS, "continual"))
+        cells = " | ".join(f"{scores[f'{protocol}/{group}']:.1f}" for group, protocol in wanted)
+        assert f"| {noise} | {cells} |" in page
+
+    spaced = "released split: checkpoints that lie denser early (collect --spacing 3)"
+    for method, label, idea in (
+        ("focal", "FOCAL", spaced),
+        ("er-trl", "ER-TRL", "released split: ... ER-TRL"),
+    ):
+        place = ROOT / "results" / "laptop" / "cheetah-vel-released"
+        (file,) = place.glob(f"cheetah-vel-{method}-td3bc-s0-*.json")
+        even, early = store.read_json(file)["scores"], tried["cheetah-vel", method, idea]
+        keys = [f"{protocol}/{group}" for group, protocol in product(groups, PAPER_PROTOCOLS)]
+        cells = " | ".join(f"{even[key]:.0f} → {early[key]:.0f}" for key in keys)
+        assert f"| {label} | {cells} |" in page
+    known = store.read_json(ROOT / "results" / "bench" / "alarm.json")
+    assert all(0.015 < residual < 0.025 for residual in known["residuals"]), "about 2%"
+
+
+def test_what_an_agent_knows_of_itself_is_what_was_measured():
+    known = store.read_json(ROOT / "results" / "bench" / "alarm.json")
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    assert alarm.table(known["worlds"]) in page
 
 
 def test_what_the_prior_does_elsewhere_is_what_was_tried():
@@ -714,7 +748,7 @@ def test_what_at_most_does_is_what_was_tried():
 
     note = "5,000 updates"
     assert f"astray at first: {held_out('metaworld-push', 0):.0f} on held-out tasks" in page
-    assert f"it returns {held_out('metaworld-push', 4):,.0f},\n" in page
+    assert f"it returns {held_out('metaworld-push', 4):,.0f}.\n" in page
     with_logs = [held_out("metaworld-push", n, "offline") for n in (4, 32)]
     assert with_logs[0] >= with_logs[1]
     note = None

@@ -22,8 +22,8 @@ from ertrl.data import (
     export_minari,
     import_logs,
 )
-from ertrl.data import minari as our_minari
-from ertrl.data.minari import import_minari
+from ertrl.data.imports import minari as our_minari
+from ertrl.data.imports.minari import import_minari
 from ertrl.errors import ConfigError, DataError, MissingExtra
 from ertrl.evaluation import summarise
 from ertrl.types import Episodes

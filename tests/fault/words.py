@@ -28,7 +28,7 @@ OPTIONS = [
     "--json", "--help", "--data", "--out", "--profile", "--variant", "--seed", "--seeds",
     "--updates",
     "--threads", "--progress", "--step", "--task", "--protocol", "--probes", "--probe-transitions",
-    "--adapt", "--every", "--once", "--sink", "--use-learner", "--seeds-in", "--family", "--method",
+    "--every", "--once", "--sink", "--use-learner", "--seeds-in", "--family", "--method",
     "--seconds", "--hub", "--minari", "--groups", "--name", "--action-limit", "--option", "--style",
     "--sampling.batch-size", "--sampling.meta-batch", "--learner.hidden", "--method.encoder.hidden",
     "--method.encoder.latent-dim", "--evaluation.repeats", "--evaluation.episodes", "--hidden",

@@ -1,6 +1,6 @@
 """`ertrl evaluate`."""
 
-from typing import Any, Literal
+from typing import Any
 
 from ertrl.cli.common import ESTIMATED, output, score_lines
 from ertrl.cli.options import Json, MovedData, Runs, Step, command
@@ -11,7 +11,6 @@ from ertrl.errors import ConfigError
 def run(
     runs: Runs,
     protocol: tuple[str, ...] = ("offline", "online", "non-prior"),
-    adapt: Literal["all", "idaq"] = "all",
     data: MovedData = None,
     step: Step = None,
     probes: bool = False,
@@ -22,9 +21,8 @@ def run(
 
     Args:
         protocol: Where contexts come from; several may be given. `ertrl list` shows all: also
-            continual (z after every step) and thompson (episodes with draws of z).
-        adapt: Online contexts hold all of an agent's own episodes, or (idaq, measured in addition)
-            only the best ones, first found with the representations of training tasks.
+            continual (z after every step), thompson (episodes with draws of z) and idaq (only the
+            best of the agent's own episodes, first found with z of training tasks).
         probes: Also measure what z knows of the task and of the behaviour policy, and which of the
             two it follows where they disagree (a minute or two).
         probe_transitions: Transitions per task for the probes; fewer are faster.
@@ -45,12 +43,11 @@ def run(
         fewer = max(8, min(ProbeSettings().projected, probe_transitions))
         settings = ProbeSettings(probe_transitions, projected=fewer)
         check(settings)
-    chosen = (*protocol, "idaq") if adapt == "idaq" else protocol
     opened = open_runs(runs)
     values = []
     say(f"evaluate: on {device_text()}")
     for run in opened:
-        result = api.evaluate(run, chosen, data=data, step=step)
+        result = api.evaluate(run, protocol, data=data, step=step)
         success = {"success": result.success} if result.success else {}
         values.append({**result, "scores": result.scores, **success})
         lines = [f"{run.path}:"] if len(opened) > 1 else []

@@ -3,9 +3,9 @@
 from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset, TaskData
 from ertrl.data.hub import pull, push
+from ertrl.data.imports.logs import import_logs
+from ertrl.data.imports.minari import export_minari
 from ertrl.data.info import describe
-from ertrl.data.logs import import_logs
-from ertrl.data.minari import export_minari
 from ertrl.data.sampler import Sampler
 from ertrl.data.writer import DatasetWriter, Description, TaskRecord
 

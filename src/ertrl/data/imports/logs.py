@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.importing import ImportedTask, Limit, write_imported
-from ertrl.data.log_rows import LogRows
-from ertrl.data.minari import import_minari
-from ertrl.data.releases import find_release, import_release
-from ertrl.data.tables import as_table, read_table
+from ertrl.data.imports.common import ImportedTask, Limit, write_imported
+from ertrl.data.imports.minari import import_minari
+from ertrl.data.imports.releases import find_release, import_release
+from ertrl.data.imports.rows import LogRows
+from ertrl.data.imports.tables import as_table, read_table
 from ertrl.data.writer import Description, TaskRecord, place_of
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError

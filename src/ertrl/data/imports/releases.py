@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.importing import ImportedTask, Limit, range_of_actions, write_imported
+from ertrl.data.imports.common import ImportedTask, Limit, range_of_actions, write_imported
 from ertrl.data.writer import Description, Episode, TaskRecord
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ertrl.data.importing import unusable
-from ertrl.data.tables import Columns, Table, plain
+from ertrl.data.imports.common import unusable
+from ertrl.data.imports.tables import Columns, Table, plain
 from ertrl.errors import ConfigError, DataError, unknown
 
 VECTORS = {"observation": ("obs",), "action": (), "next_observation": ("next_obs",)}

@@ -18,7 +18,7 @@ from gymnasium.spaces import Box
 
 from ertrl.data import layout
 from ertrl.data.dataset import Dataset, TaskData
-from ertrl.data.importing import (
+from ertrl.data.imports.common import (
     ImportedTask,
     Limit,
     outside,

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ertrl.data.importing import Limit, outside, range_of_actions
-from ertrl.data.log_columns import LogColumns
+from ertrl.data.imports.columns import LogColumns
+from ertrl.data.imports.common import Limit, outside, range_of_actions
 from ertrl.data.writer import Episode
 from ertrl.errors import ConfigError, DataError
 from ertrl.runtime import ActionRange
