@@ -85,3 +85,13 @@ def test_no_method_or_learner_is_named_outside_its_file():
             if isinstance(node, ast.Compare):
                 constants = {c.value for c in ast.walk(node) if isinstance(c, ast.Constant)}
                 assert not constants & {"er-trl", "focal", "td3bc", "brac"}, path
+
+
+@pytest.mark.parametrize(
+    "package", ["collection", "data", "envs", "evaluation", "launch", "methods", "training"]
+)
+def test_a_package_says_what_its_files_are(package):
+    folder = SOURCE / package
+    about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    files = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert files == set(re.findall(r"\b\w+\.py\b", about))

@@ -1,4 +1,15 @@
-"""Datasets on disk, what people do with them, and batches drawn from them."""
+"""Datasets on disk, what people do with them, and batches drawn from them.
+
+layout.py          the format: arrays, manifest, checksums
+writer.py          a dataset grows, and is sealed
+dataset.py         ... and is read, memory-mapped
+sampler.py         batches for training
+scaling.py         what observations and rewards are scaled by
+same_family.py     is the family still the one that the data is of?
+info.py card.py    what is in a dataset, for people
+hub.py             Hugging Face
+imports/           data of others: logs, Minari, released datasets
+"""
 
 from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset, TaskData

@@ -1,4 +1,15 @@
-"""Task families, their simulations and their Gymnasium environments."""
+"""Task families, their simulations and their Gymnasium environments.
+
+family.py          what a family of tasks is, and a simulation of many at once
+tasks.py           which tasks it has, and in which groups
+families/          ours, one file each
+physics.py         batched MuJoCo
+rollout.py         whole episodes; returns of doing nothing and of random actions
+gym.py             our families as Gymnasium environments
+own.py gym_family.py foreign.py    Gymnasium environments of others as families
+symmetry.py        views in which tasks look alike
+render.py          pictures
+"""
 
 from ertrl.envs.families import family_names, make_family
 from ertrl.envs.family import Family, Simulation, Step, parse_options

@@ -1,4 +1,21 @@
-"""How z is learned. A file of this folder with a `METHOD` adds one."""
+"""How z is learned. A file of this folder with a `METHOD` adds one.
+
+    base.py            what a method is
+    focal.py er_trl.py csro.py unicorn.py offline_pearl.py      the paper's five
+    dora.py spc.py gentle.py                                    rivals since
+    bayes_linear.py                                             our own
+
+What several of them use, or what is a part of one:
+
+    encoder.py         the context encoders, the distance metric
+    inference.py       z as sums over transitions, so that it can be inferred step by step
+    gan.py             the model of the behaviour policy, for ER-TRL
+    prediction.py      what decoders predict, for UNICORN and GENTLE
+    prototypes.py      a slow code per task, for DORA and SPC
+    regression.py      features, and z as weights of a linear model in them, for Bayes-linear
+    posterior.py       ... the linear algebra
+    prior.py           ... a prior learned from training tasks
+"""
 
 from ertrl.errors import ConfigError
 from ertrl.methods.base import Method
