@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/scaling.py         # or: make results-scaling; a quarter of an hour
     .venv/bin/python benchmarks/scaling.py --toy   # a minute, to see the page: build/scaling-toy
+    .venv/bin/python benchmarks/scaling.py --gpus  # a minute: only what is counted on paper
 
 Writes the numbers and their pictures to results/scaling, what the paper profile's trainings would
 take on GPUs, on paper, beside them, and the page docs/scaling.md from both. Needs 5 GB of disk for
@@ -27,6 +28,8 @@ from matplotlib.ticker import LogLocator
 
 from ertrl import store
 from ertrl.bench import product_flops, program_memory, random_batch
+from ertrl.collection import sac
+from ertrl.collection.config import CollectConfig
 from ertrl.colours import PALETTE
 from ertrl.config import replace_from_json
 from ertrl.data import Dataset, Sampler, layout
@@ -34,13 +37,13 @@ from ertrl.data.dataset import TaskData
 from ertrl.envs import make_family
 from ertrl.launch.reproduce import paper_families
 from ertrl.methods import methods
-from ertrl.profiles import train_config
+from ertrl.profiles import collect_config, train_config
 from ertrl.progress import say
 from ertrl.provenance import provenance
 from ertrl.text import markdown_table, readable_duration
 from ertrl.training.config import TrainConfig
 from ertrl.training.update import init, make_chunk, run_key, update
-from ertrl.types import Dims
+from ertrl.types import Dims, Transitions
 from shared import KEEP, ROOT, WORK
 
 PLACE = KEEP / "scaling"
@@ -72,7 +75,11 @@ If a GPU sustains {teraflops:g} teraflops on them, an assumption, they take:
 
 {gpus}
 A training runs on one GPU, so more GPUs than trainings do not help.
-Collection and evaluation simulate on CPUs and come on top.
+Evaluation simulates on CPUs and comes on top.
+
+Collecting takes more: SAC with one network per task, as in the paper, has {collecting:.0f} exaflop of products in {families} families.
+`ertrl reproduce` makes a collection one job on CPUs, where that is out of reach: `ertrl collect FAMILY --profile paper --dry-run` says how far.
+The profile is for those who bring such data, or collect with `--collect-settings`, for example one network for all tasks.
 """
 EXPECTED = {"time": "gflop", "memory": "held_mib"}
 """What was counted that each should grow with."""
@@ -320,8 +327,8 @@ def paper_on_gpus(
 ) -> dict[str, Any]:
     """Time of the paper profile's trainings, if a GPU sustains TERAFLOPS on them.
 
-    Counted products over an assumed speed: nothing of it was run. Collection and evaluation, which
-    simulate on CPUs, are not part of it.
+    Counted products over an assumed speed: nothing of it was run. Evaluation, which simulates on
+    CPUs, is not part of it, and the products of collecting are told apart.
     """
     hours = []
     for family in families:
@@ -333,6 +340,7 @@ def paper_on_gpus(
             flops = product_flops(step, state, random_batch(config, dims))
             hours.append(flops * config.updates / (TERAFLOPS * 1e12) / 3600)
     jobs = sorted((h for h in hours for _ in range(seeds)), reverse=True)
+    collecting = sum(collecting_flops(family) for family in families) / 1e18
     return {
         "kind": "ertrl-bench-paper-on-gpus",
         "families": list(families),
@@ -341,9 +349,22 @@ def paper_on_gpus(
         "assumed_teraflops": TERAFLOPS,
         "runs": len(jobs),
         "exaflop": sum(jobs) * 3600 * TERAFLOPS * 1e12 / 1e18,
+        "exaflop_of_collecting": collecting,
         "hours": {str(n): _makespan(jobs, n) for n in gpus},
         "provenance": provenance(),
     }
+
+
+def collecting_flops(family_name: str) -> float:
+    """Matrix products of the paper profile's behaviour policies: SAC, one network per task."""
+    family, config = make_family(family_name), collect_config("paper", family_name)
+    assert isinstance(config, CollectConfig) and config.policy == "independent"
+    dims, key = Dims(family.observation_dim, family.action_dim), jax.random.key(0)
+    state = eqx.filter_eval_shape(lambda key: sac.init(config, dims, 0, key), key)
+    rows = (jnp.zeros((config.batch_size, *width)) for width in dims.widths)
+    told = jnp.zeros((config.batch_size, 0))
+    flops = product_flops(partial(sac.update, config), state, Transitions(*rows), told, key)
+    return flops * config.steps * config.updates_per_step * family.n_tasks
 
 
 def _makespan(jobs: Sequence[float], machines: int) -> float:
@@ -372,6 +393,7 @@ def page(result: dict[str, Any], paper: dict[str, Any]) -> str:
         methods=len(paper["methods"]),
         seeds=paper["seeds"],
         exaflop=paper["exaflop"],
+        collecting=paper["exaflop_of_collecting"],
         teraflops=paper["assumed_teraflops"],
         gpus=describe_gpus(paper),
     )
@@ -406,7 +428,7 @@ def draw(
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
-def main(seconds: float, *, toy: bool) -> None:
+def main(seconds: float, *, toy: bool, measuring: bool = True) -> None:
     names, families = tuple(methods()), paper_families()[1:]
     place, written = PLACE, ROOT / "docs" / "scaling.md"
     if toy:
@@ -414,10 +436,14 @@ def main(seconds: float, *, toy: bool) -> None:
         place = WORK / "scaling-toy"
         written = place / "scaling.md"
         AXES.update({name: AXES[name]._replace(values=values) for name, values in TOY.items()})
-    result = scaling(names, "laptop", "cheetah-vel", seconds)
-    store.write_json(place / "scaling.json", result)
-    draw(result, "seconds", EXPECTED["time"], "milliseconds per update", place / "seconds.png", 1e3)
-    draw(result, "memory_mib", EXPECTED["memory"], "MiB", place / "memory.png")
+    if measuring:
+        result = scaling(names, "laptop", "cheetah-vel", seconds)
+        store.write_json(place / "scaling.json", result)
+        milliseconds = "milliseconds per update"
+        draw(result, "seconds", EXPECTED["time"], milliseconds, place / "seconds.png", 1e3)
+        draw(result, "memory_mib", EXPECTED["memory"], "MiB", place / "memory.png")
+    else:
+        result = store.read_json(place / "scaling.json")
     paper = paper_on_gpus(families, names)
     store.write_json(place / "gpus.json", paper)
     store.write_bytes(written, page(result, paper).encode())
@@ -426,6 +452,7 @@ def main(seconds: float, *, toy: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--gpus", action="store_true", help="only the page's part on GPUs")
     parser.add_argument("--toy", action="store_true", help="two methods at small sizes")
     given = parser.parse_args()
-    main(given.seconds, toy=given.toy)
+    main(given.seconds, toy=given.toy, measuring=not given.gpus)
