@@ -36,7 +36,16 @@ WORLDS: dict[str, Callable[[Arrays], Arrays]] = {
     "rewards x 3": lambda x: [*x[:2], 3 * x[2], x[3]],
     "moves backwards": lambda x: [*x[:3], 2 * x[0] - x[3]],
 }
-HEAD = ["transitions", "uncertainty", "real error", *(f"surprise: {name}" for name in WORLDS)]
+GROUPS = {"held-out": "test-id", "out of distribution": "test-ood"}
+HEAD = [
+    "transitions",
+    *(
+        f"{world}: {what}"
+        for world in ("held-out", "ood")
+        for what in ("uncertainty", "real error")
+    ),
+    *(f"surprise: {world}" for world in ("held-out", "ood", *[*WORLDS][2:])),
+]
 
 
 def observed(
@@ -64,7 +73,7 @@ def measure(known: list[tuple[Agent, Dataset]]) -> dict[str, dict[str, list[floa
     """World -> medians over tasks and seeds, after each count."""
     found = {}
     for world, change in WORLDS.items():
-        group = "test-ood" if world == "out of distribution" else "test-id"
+        group = GROUPS.get(world, "test-id")
         rows = []
         for agent, dataset in known:
             tasks = dataset.group(group)[:TASKS]
@@ -75,10 +84,13 @@ def measure(known: list[tuple[Agent, Dataset]]) -> dict[str, dict[str, list[floa
 
 
 def table(found: dict[str, dict[str, list[float]]]) -> str:
-    known = found["held-out"]
+    off = [found[world][what] for world in GROUPS for what in ("uncertainty", "real_error")]
     rows = [
-        [str(count), f"{known['uncertainty'][i]:.2f}", f"{known['real_error'][i]:.2f}"]
-        + [f"{told['surprise'][i]:.1f}" for told in found.values()]
+        [
+            str(count),
+            *(f"{x[i]:.2f}" for x in off),
+            *(f"{w['surprise'][i]:.1f}" for w in found.values()),
+        ]
         for i, count in enumerate(COUNTS)
     ]
     return markdown_table(HEAD, rows, "r" * len(HEAD))

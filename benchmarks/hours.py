@@ -30,6 +30,8 @@ def hours_of(family: str) -> tuple[float, float, int, int]:
         run = json.loads(file.read_text())
         if run["seconds"]:  # not of runs that were interrupted
             found.setdefault(run["method"], []).append(run["seconds"])
+    if "focal" not in found:
+        raise SystemExit(f"{place}: no run of FOCAL was measured in one go, to go by")
     one = mean(found["focal"])
     seconds, measured = 0.0, 0
     for method in paper_methods():

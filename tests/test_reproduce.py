@@ -29,7 +29,7 @@ from ertrl.launch import estimates
 from ertrl.launch import plan as planning
 from ertrl.launch.estimates import describe_plan, longest_chain
 from ertrl.launch.jobs import Job, JobFailed
-from ertrl.launch.place import Address, place_of, record_of
+from ertrl.launch.place import Address, place_of, record_of, records
 from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
 from ertrl.launch.reproduce import coverage, lacking_cells, paper_grid, plan, reproduce
 from ertrl.launch.schedule import run_graph
@@ -355,6 +355,7 @@ def test_listings_of_an_address_are_those_of_now(tmp_path, monkeypatch):
     (tmp_path / "far" / "jobs").mkdir(parents=True)
     assert place.names("jobs") == set()
     (tmp_path / "far" / "jobs" / "one.json").touch()
+    assert records(place, []) == {}
     assert place.names("jobs") == {"one.json"}
 
 

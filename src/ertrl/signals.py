@@ -11,7 +11,8 @@ from types import FrameType
 
 FOLLOW = "ERTRL_FOLLOWS_PARENT"
 """Environment variable of a process that is to end when its standard input does."""
-SECONDS_TO_SAVE = 5.0
+SECONDS_TO_SAVE = 15.0
+"""Shorter than a grid that is started again waits for it."""
 
 
 def follow_parent() -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 
 from ertrl.config import (
     UNSAID,
@@ -79,7 +79,7 @@ class CollectConfig:
     """Control step, random ones included, of the first of them; 0: after the first updates."""
     last_checkpoint: CountOrZero = 0
     """Control step, random ones included, of the last of them; 0: at the end."""
-    spacing: Annotated[float, Ge(1)] = field(default=1.0, metadata=UNSAID)
+    spacing: Annotated[float, Interval(ge=1, le=10)] = field(default=1.0, metadata=UNSAID)
     """How checkpoints lie in training. 1: evenly. 3: after shares 0, (1/n)^3, (2/n)^3, ..., 1, most
     of them early, while policies still learn; else policies that learn fast are mostly recorded
     as experts."""

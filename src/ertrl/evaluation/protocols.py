@@ -156,13 +156,20 @@ def thompson(trial: Trial) -> None:
         for row in rows:
             z = belief.z[row]
             if 2 * trial.steps[row] < trial.budget:
-                # Not by Cholesky's method: rounded, a small variance may be a negative one.
-                variance, axes = np.linalg.eigh(covariance[row].astype(np.float64))
                 drawn = trial.draw("posterior", row).normal(size=len(z))
-                z = z + axes @ (np.sqrt(np.maximum(variance, 0)) * drawn)
+                z = z + symmetric_root(covariance[row]) @ drawn
             trial.take_over(np.array([row]), z, trial.buffer.count[row])
         episodes = trial.evaluate()
         trial.buffer.add_episodes(episodes, trial.sound(rows))
+
+
+def symmetric_root(covariance: np.ndarray) -> np.ndarray:
+    """A with A A = covariance; rounded, a small variance may be a negative one, which counts as 0.
+
+    It changes little where the covariance does, whatever axes are found for it.
+    """
+    variance, axes = np.linalg.eigh(covariance.astype(np.float64))
+    return (axes * np.sqrt(np.maximum(variance, 0))) @ axes.T
 
 
 def oracle(trial: Trial) -> np.ndarray:

@@ -86,6 +86,7 @@ def record_of(place: "Place", name: str) -> dict[str, Any] | None:
 
 def records(place: "Place", jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
     """By name, what those jobs left that need not be done again."""
+    place.forget()
     written = place.names("jobs")
     there = {j.name: record_of(place, j.name) for j in jobs if f"{j.name}.json" in written}
     return {name: record for name, record in there.items() if record is not None}
@@ -99,6 +100,7 @@ def perform(job: Job, hear: Hear, started: Started, *, place: "Place") -> dict[s
         began_at.append(done / total)  # the first one counts
         hear(done, total, note)
 
+    place.forget()
     job = job.in_the_light_of(lambda name: record_of(place, name))
     with place.desk(job) as folder:
         result = call(job, listen, started, folder)
@@ -130,6 +132,9 @@ class Folder:
 
     def publish(self, name: str) -> None:
         """Make a file or folder of this machine known to all: here it is."""
+
+    def forget(self) -> None:
+        """What was listed before, others may have added to."""
 
     def names(self, folder: str) -> set[str]:
         """What is in a folder."""
@@ -164,7 +169,6 @@ class Address:
                 f"{self.url} cannot be reached: {problem}; give a folder, or an address that "
                 "fsspec knows: s3:// with the package s3fs installed, gs:// with gcsfs"
             ) from None
-        files.invalidate_cache()  # what this process listed before, others have added to
         return files, root
 
     def fetch(self, name: str) -> Path:
@@ -199,6 +203,9 @@ class Address:
         files.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
         files.put_file(str(source), target)
 
+    def forget(self) -> None:
+        self._files()[0].invalidate_cache()
+
     def names(self, folder: str) -> set[str]:
         files, root = self._files()
         if not files.exists(f"{root}/{folder}"):
@@ -224,6 +231,11 @@ class Address:
         uploads.start()
         try:
             yield desk
+        except BaseException:
+            over.set()
+            uploads.join()
+            self._try_to_upload(desk, partial)  # what it saved when it was stopped
+            raise
         finally:
             over.set()
             uploads.join()
@@ -237,10 +249,13 @@ class Address:
 
     def _keep_uploading(self, over: threading.Event, desk: Path, partial: str) -> None:
         while not over.wait(self.every):
-            try:
-                self._upload(desk, partial)
-            except Exception as problem:  # of whatever kind the address's package has
-                show_line(f"{self.url}: an upload failed, the next one tries again: {problem}")
+            self._try_to_upload(desk, partial)
+
+    def _try_to_upload(self, desk: Path, partial: str) -> None:
+        try:
+            self._upload(desk, partial)
+        except Exception as problem:  # of whatever kind the address's package has
+            show_line(f"{self.url}: an upload failed, the next one tries again: {problem}")
 
     def _upload(self, desk: Path, partial: str) -> None:
         files, root = self._files()

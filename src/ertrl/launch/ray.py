@@ -86,6 +86,7 @@ class RayExecutor:
         self._task, self._perform = self._ray.remote(max_retries=MACHINES_LOST)(_task), perform
         self._hears: dict[str, Hear] = {}
         self._tasks: list[Any] = []
+        self._asked_for: set[tuple[float, ...]] = set()
         self._stopping = False
 
     def submit(self, job: Job, hear: Hear) -> "Future[dict[str, Any]]":
@@ -125,6 +126,9 @@ class RayExecutor:
     def _warn_of_waiting(self, job: Job) -> None:
         """A job that no machine is large enough for waits for one that joins the cluster."""
         wanted = {"CPU": job.threads, "GPU": job.gpus, "memory": job.memory}
+        if tuple(wanted.values()) in self._asked_for:
+            return
+        self._asked_for.add(tuple(wanted.values()))
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         if not any(all(m.get(k, 0) >= v for k, v in wanted.items()) for m in machines):
             has = {k: max((m.get(k, 0) for m in machines), default=0) for k in wanted}
@@ -141,6 +145,7 @@ class RayExecutor:
                 self._ray.cancel(task, force=False)
 
     def kill(self) -> None:
+        self._stopping = False  # nothing is waited for any more
         for task in self._tasks:
             self._ray.cancel(task, force=True)
 
@@ -149,6 +154,8 @@ class RayExecutor:
         end = time.monotonic() + (SECONDS_TO_SAVE if self._stopping else 0)
         while time.monotonic() < end and self._ray.get(self._board.at_work.remote()):
             time.sleep(0.2)
+        if self._stopping and (left := self._ray.get(self._board.at_work.remote())):
+            show_line(f"{left} jobs had not ended; they go on from their last checkpoint")
         if self._own:
             self._ray.shutdown()
 
@@ -159,7 +166,7 @@ def _check_that_somebody_answers(address: str | None) -> None:
     if not host or not port.isdecimal():
         return
     try:
-        socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
     except (OSError, OverflowError) as problem:
         raise ConfigError(
             f"nobody answers at '{address}' ({problem}); start a cluster with "

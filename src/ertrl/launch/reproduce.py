@@ -165,7 +165,9 @@ def reproduce(
             failures = run_graph(missing, running, progress, done=keep_result)
     for job in jobs:
         if job not in missing:  # it was done before, perhaps without being asked to keep it
-            damaged |= damage(job, lambda job=job: keep_result(job))
+            _, what = subjects[job.name]
+            made_by = grid.training(what) if isinstance(what, Cell) else job  # not by its probe
+            damaged |= damage(made_by, lambda job=job: keep_result(job))
     made = records(place, [grid.training(cell) for cell in grid.cells])
     names = [(cell, grid.training(cell)) for cell in grid.cells]
     runs = []

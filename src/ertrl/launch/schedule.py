@@ -143,7 +143,8 @@ def _take(
         future.result()
         done(work.job)
     except Exception as failure:  # a full disk or a cloud's error stops only what met it
-        hopeless = isinstance(failure, JobFailed) and failure.hopeless
+        known = isinstance(failure, (ErtrlError, OSError))
+        hopeless = not known or (isinstance(failure, JobFailed) and failure.hopeless)
         if hopeless or work.attempts >= attempts:
             times = f" ({work.attempts} attempts)" if work.attempts > 1 else ""
             kind = (

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-SLIGHT = 0.01
-"""Variance of a noise that hardly holds weights back."""
+SLIGHT = 1e-5
+"""Part of the features' own size that is added to it: equations stay solvable, weights as free."""
 
 
 class Sums(NamedTuple):
@@ -56,7 +56,8 @@ def residual_variance(
     """
     counted = features * mask[..., None]
     squares = jnp.einsum("tmi,tmj->tij", counted, features)
-    solved = inverse(squares + SLIGHT * jnp.eye(features.shape[-1]))
+    size = jnp.trace(squares, axis1=-2, axis2=-1)[:, None, None] / features.shape[-1]
+    solved = inverse(squares + (SLIGHT * size + 1e-6) * jnp.eye(features.shape[-1]))
     w = jnp.einsum("tij,tmj,tm->ti", solved, counted, targets)
     error = (targets - jnp.einsum("tmi,ti->tm", features, w)) * mask
     used = jnp.einsum("tij,tji->", solved, squares)

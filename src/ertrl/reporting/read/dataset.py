@@ -157,7 +157,11 @@ def _material(family: FamilyResults, dataset: Dataset | None) -> Material:
         for run in variant.runs:
             if run.run and run.run.checkpoints.steps():
                 say(f"report: watching {run.name} act")  # seconds each
-                seen = watch(run.run, run, variant.step, dataset, family)
+                try:
+                    seen = watch(run.run, run, variant.step, dataset, family)
+                except RunError as problem:  # made by a version whose method held other arrays
+                    material.notes.append(f"{problem}. It is missing from pictures of agents.")
+                    continue
                 material.watched.setdefault(variant.identity, []).append(seen)
             elif run.run:
                 material.notes.append(
