@@ -80,7 +80,8 @@ def by_least_squares(config, state, one):
     counts = np.minimum(1, config.trust / left) if config.trust else np.ones(len(rows))
     phi, rest = np.sqrt(counts)[:, None, None] * phi, np.sqrt(counts)[:, None] * rest
     grown = 1 + counts.sum() / config.at_most if config.at_most else 1
-    believed = config.noise * np.sqrt(grown) * np.linalg.inv(np.linalg.cholesky(covariance))
+    noise = config.adapting_noise or config.noise
+    believed = noise * np.sqrt(grown) * np.linalg.inv(np.linalg.cholesky(covariance))
     a = np.concatenate([phi.reshape(-1, 4), believed])
     b = np.concatenate([rest.reshape(-1), believed @ mean])
     return np.linalg.lstsq(a, b, rcond=None)[0]
@@ -97,6 +98,8 @@ def by_least_squares(config, state, one):
         {"trust": 0.8, "at_most": 5.0},
         {"prior": 2.0},
         {"noise": 0.3, "trust": 0.8, "at_most": 5.0, "prior": 0.5},
+        {"adapting_noise": 0.3},
+        {"adapting_noise": 0.3, "trust": 0.8, "at_most": 5.0, "prior": 0.5},
     ],
 )
 def test_z_is_the_solution_of_regularised_least_squares(kind, settings):
@@ -208,7 +211,7 @@ def test_a_context_is_worth_so_many_transitions_however_often_it_is_repeated(kin
     assert learned(100, at_most=0.0) > 2 * learned(1, at_most=0.0)
 
 
-@pytest.mark.parametrize("setting", ["trust", "at_most", "prior"])
+@pytest.mark.parametrize("setting", ["trust", "at_most", "prior", "adapting_noise"])
 def test_training_trusts_its_data(setting):
     (plain, state), (wary, same) = (trained("dynamics", **{setting: t}) for t in (0.0, 0.1))
     jax.tree.map(np.testing.assert_array_equal, state, same._replace(prior=None))

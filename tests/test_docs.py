@@ -17,6 +17,7 @@ import pytest
 import alarm
 import beside_paper
 import brac
+import continual
 import ertrl
 import overview
 import swap
@@ -554,6 +555,35 @@ def test_what_noise_and_spacing_do_is_what_was_tried():
         assert f"| {label} | {cells} |" in page
     known = store.read_json(ROOT / "results" / "bench" / "alarm.json")
     assert all(0.015 < residual < 0.025 for residual in known["residuals"]), "about 2%"
+
+
+def test_how_many_transitions_are_needed_is_what_was_measured():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    lines = map(json.loads, (ROOT / "results" / "tuning" / "learn.jsonl").read_text().splitlines())
+    tried = {line["idea"]: line["curve"] for line in lines if "curve" in line}
+    place = ROOT / "results" / "continual" / "point-robot"
+    kept = store.read_json(place / "curves.json")["methods"]
+    assert continual.table(kept) == (place / "summary.md").read_text()
+    curves = {
+        name: {group: np.mean(seeds, axis=0) for group, seeds in kept[method]["curves"].items()}
+        for name, method in (
+            ("FOCAL", "FOCAL"),
+            ("ER-TRL", "ER-TRL"),
+            ("Bayes-linear, noise 1", "Bayes-linear"),
+        )
+    }
+    idea = "16 features, prior 4: return with the z of so many own transitions, adapting noise "
+    for row, setting in (
+        *((f"noise {noise}", f"{noise}") for noise in (0.3, 0.1, 0.03)),
+        ("noise 0.03, `at_most` 10", "0.03, at_most 10"),
+    ):
+        curves[row] = tried[idea + setting]
+    counts = kept["FOCAL"]["transitions"]
+    places = [counts.index(count) for count in (1, 5, 20, 100, 400)]
+    for row, curve in curves.items():
+        wanted = product(("test-id", "test-ood"), places)
+        cells = " | ".join(f"{curve[group][place]:.0f}" for group, place in wanted)
+        assert f"| {row} | {cells} |" in page
 
 
 def test_what_an_agent_knows_of_itself_is_what_was_measured():

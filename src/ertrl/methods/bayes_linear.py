@@ -52,6 +52,10 @@ class BayesLinear(Method):
 
     noise: Positive = 1.0
     """Standard deviation of what the model leaves open, in units of the targets' own."""
+    adapting_noise: Amount = field(default=0.0, metadata=UNSAID)
+    """The same while adapting; 0: as in training. What the features really leave open is often far
+    less, and with less noise a few transitions say more; give `at_most`, too, so that many do not
+    say too much."""
     clip: Positive = 5.0
     """Bound of each number of z; it begins as N(0, 1)."""
     trust: Amount = field(default=0.0, metadata=UNSAID)
@@ -80,7 +84,11 @@ class BayesLinear(Method):
         """Regression in the features as they are."""
         regression = self._regression(state.features.net, state.seen)
         return regression._replace(
-            trust=self.trust, at_most=self.at_most, prior=state.prior, residual=state.residual
+            noise=self.adapting_noise or self.noise,
+            trust=self.trust,
+            at_most=self.at_most,
+            prior=state.prior,
+            residual=state.residual,
         )
 
     def z0(self, state: BayesLinearState):
