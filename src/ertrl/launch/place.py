@@ -229,16 +229,15 @@ class Address:
         over = threading.Event()
         uploads = threading.Thread(target=self._keep_uploading, args=(over, desk, partial))
         uploads.start()
+        ended_well = False
         try:
             yield desk
-        except BaseException:
-            over.set()
-            uploads.join()
-            self._try_to_upload(desk, partial)  # what it saved when it was stopped
-            raise
+            ended_well = True
         finally:
             over.set()
             uploads.join()
+            if not ended_well:
+                self._try_to_upload(desk, partial)  # what it saved when it was stopped
         self._put(desk / "runs", "runs")
         if job.makes:
             self._put(self.home / job.makes, job.makes)

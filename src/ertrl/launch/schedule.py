@@ -147,9 +147,7 @@ def _take(
         hopeless = not known or (isinstance(failure, JobFailed) and failure.hopeless)
         if hopeless or work.attempts >= attempts:
             times = f" ({work.attempts} attempts)" if work.attempts > 1 else ""
-            kind = (
-                "" if isinstance(failure, (ErtrlError, OSError)) else f"{type(failure).__name__}: "
-            )
+            kind = "" if known else f"{type(failure).__name__}: "
             who = "" if isinstance(failure, JobFailed) else f"{work.job.label}: {kind}"
             work.error, work.note = f"{who}{failure}{times}", "failed"
         else:
