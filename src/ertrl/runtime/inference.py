@@ -6,8 +6,8 @@ says which transitions it takes, `scaled` gives the same for inputs that are sta
 
 - `z` is what the agent acts on, [Z];
 - `uncertainty` is how far z is expected to be off, against how far at the beginning: 1 where
-  nothing is known, towards 0 as experience grows. Transitions of one episode resemble each other,
-  and it counts them as independent: read it as the least that is open;
+  nothing is known, towards 0 as experience grows. It counts transitions as independent and
+  believes in the model: with a high surprise, z is not to be trusted however low it is;
 - `surprise` is how badly the latest transitions were predicted, in units of the error that is
   usual in training tasks and with as little known of z: about 1 where all is well, several times
   that in a task outside of what is known. None where nothing is predicted.
