@@ -12,12 +12,14 @@ import json
 from statistics import mean
 
 from ertrl.launch.reproduce import paper_families, paper_methods
+from ertrl.profiles import get_profile
 from ertrl.text import markdown_table
 from overview import costs, rewrite
 from shared import KEEP, ROOT
 
 SEEDS = {"point-robot": 5, "cheetah-vel": 5}
 CORES = 2
+LEARNER = get_profile("laptop")["learner"]
 HEAD = ("family", "hours of collecting", "hours of runs", "runs measured")
 
 
@@ -28,7 +30,8 @@ def hours_of(family: str) -> tuple[float, float, int, int]:
     found: dict[str, list[float]] = {}
     for file in place.glob(f"{family}-*.json"):
         run = json.loads(file.read_text())
-        if run["seconds"]:  # not of runs that were interrupted
+        # Those of the profile's learner, if they were not interrupted.
+        if run["learner"] == LEARNER and run["seconds"]:
             found.setdefault(run["method"], []).append(run["seconds"])
     if "focal" not in found:
         raise SystemExit(f"{place}: no run of FOCAL was measured in one go, to go by")

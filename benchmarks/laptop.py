@@ -3,25 +3,29 @@
     .venv/bin/python benchmarks/laptop.py cheetah-vel     # or: make results-laptop ARGS=cheetah-vel
     .venv/bin/python benchmarks/laptop.py walker-mass --methods focal er-trl --seeds 0 1 2
     .venv/bin/python benchmarks/laptop.py cheetah-vel:split=released
+    .venv/bin/python benchmarks/laptop.py point-robot --methods focal+brac er-trl+brac
 
 Works in build/grid with `ertrl reproduce` (killed, it goes on where it was); asked for more methods
 or seeds, it runs what is new: runs whose numbers are in results/ are not made again, though their
 data is, if anything is missing. Keeps a small file per run, all numbers (results.json), the table
-(summary.md) and returns by kind of context (contexts.png) in results/laptop/FAMILY. An hour or two
-per family on two cores.
+(summary.md) and returns by kind of context (contexts.png) in results/laptop/FAMILY, those of
+another learner than the profile's in a folder of its name there. An hour or two per family on two
+cores.
 """
 
 import json
 import sys
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from ertrl import store
 from ertrl.envs import group_title
 from ertrl.evaluation import PAPER_PROTOCOLS
-from ertrl.launch.plan import parse_data
+from ertrl.launch.plan import parse_contender, parse_data
 from ertrl.launch.reproduce import paper_grid, reproduce
+from ertrl.methods import methods
 from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
 from ertrl.reporting.draw.panels import legend_above
@@ -31,13 +35,16 @@ from shared import KEEP, WORK, asked_for, keep, known_runs
 MOST_SEEDS = 10
 
 
-def main(word: str, contenders: list[str], seeds: list[int]) -> None:
+def main(word: str, learner: str | None, contenders: list[str], seeds: list[int]) -> None:
     data = parse_data(word)
     grid = paper_grid([word], contenders, seeds, probe_transitions=0)
-    page, place = WORK / "results" / data.folder, KEEP / "laptop" / data.folder
+    place = KEEP / "laptop" / data.folder
+    # Learners have a table each: it is methods that a table compares.
+    page, table = WORK / "results" / data.folder / (learner or ""), place / (learner or "")
     # What was kept stays in the table, asked for or not, as long as its profile has not changed.
-    every = paper_grid([word], ["all"], range(MOST_SEEDS), probe_transitions=0)
-    there = names_in(place / "results.json")
+    all_methods = [f"{m}+{learner}" for m in sorted(methods())] if learner else ["all"]
+    every = paper_grid([word], all_methods, range(MOST_SEEDS), probe_transitions=0)
+    there = names_in(table / "results.json")
     known = {label: name for label, name in known_runs(every, place).items() if name in there}
     lacking = [cell for cell in grid.cells if cell.label not in known]
     runs, data_here = [], []
@@ -48,10 +55,10 @@ def main(word: str, contenders: list[str], seeds: list[int]) -> None:
             sys.exit("\n".join(outcome.failures))
         runs = list(outcome.runs.values())
         data_here = [WORK / "grid" / grid.collection(data).makes]
-    beside = [results_of(set(known.values()), place)] if known else []
+    beside = [results_of(set(known.values()), table / "results.json")] if known else []
     report(runs, page, data_here, beside=beside)
-    keep(page, place, {"results.json": "results.json", "summary.md": "tables/summary.md"})
-    store.write_bytes(place / "contexts.png", contexts(place))
+    keep(page, table, {"results.json": "results.json", "summary.md": "tables/summary.md"})
+    store.write_bytes(table / "contexts.png", contexts(table / "results.json"))
 
 
 def names_in(file: Path) -> set[str]:
@@ -60,9 +67,9 @@ def names_in(file: Path) -> set[str]:
     return {r["run"] for family in families for v in family["variants"] for r in v["runs"]}
 
 
-def results_of(known: Collection[str], place: Path) -> Path:
+def results_of(known: Collection[str], kept: Path) -> Path:
     """The results.json that was kept, with these runs only."""
-    content = store.read_json(place / "results.json")
+    content = store.read_json(kept)
     for family in content["families"].values():
         for variant in family["variants"]:
             old = [run["run"] for run in variant["runs"] if run["run"] not in known]
@@ -70,14 +77,14 @@ def results_of(known: Collection[str], place: Path) -> Path:
             if old:
                 print(f"left out, made with another profile: {', '.join(old)}", flush=True)
         family["variants"] = [variant for variant in family["variants"] if variant["runs"]]
-    file = WORK / "known" / place.name / "results.json"
+    file = WORK / "known" / kept.relative_to(KEEP)
     store.write_json(file, content)
     return file
 
 
-def contexts(folder: Path) -> bytes:
+def contexts(results: Path) -> bytes:
     """Returns of all methods with each kind of context, with intervals, on tasks they never saw."""
-    (facts,) = json.loads((folder / "results.json").read_text())["families"].values()
+    (facts,) = json.loads(results.read_text())["families"].values()
     with house_style():
         figure, (panels,) = new_figure(3.6, 1, 2)
         for panel, group in zip(panels, ("test-id", "test-ood"), strict=True):
@@ -109,5 +116,8 @@ def contexts(folder: Path) -> bytes:
 
 if __name__ == "__main__":
     given = asked_for(__doc__)
-    for name in given.families:
-        main(name, given.methods, given.seeds)
+    by_learner: dict[str | None, list[str]] = {}
+    for method in given.methods:
+        by_learner.setdefault(parse_contender(method).learner, []).append(method)
+    for name, (learner, asked) in product(given.families, by_learner.items()):
+        main(name, learner, asked, given.seeds)

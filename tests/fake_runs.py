@@ -36,6 +36,7 @@ def fake_run(
     method: str = "er-trl",
     seed: int = 0,
     *,
+    learner: str = "td3bc",
     scores: dict[str, float] | None = None,
     family: str = "point-robot",
     dataset: str = "aaaaaaaaaa",
@@ -51,9 +52,9 @@ def fake_run(
 
     `enrich` adds probes.
     """
-    blank = TrainConfig(method=get_method(method)(), learner=get_learner("td3bc")())
+    blank = TrainConfig(method=get_method(method)(), learner=get_learner(learner)())
     config = replace_from_json(blank, {"seed": seed, "updates": 2000, **(settings or {})})
-    path = root / (name or f"{family}-{method}-td3bc-s{seed}")
+    path = root / (name or f"{family}-{method}-{learner}-s{seed}")
     store.write_json(
         path / "config.json",
         {
@@ -63,7 +64,7 @@ def fake_run(
             "dims": {"observation": 2, "action": 2},
             "dataset": dataset,
             "method": method,
-            "learner": "td3bc",
+            "learner": learner,
             "config": to_json(config),
             "dataset_path": str(dataset_path or root / "no-such-dataset"),
             "profile": profile,

@@ -321,10 +321,14 @@ def test_the_paper_map_names_real_functions_and_tests():
     assert all(f"losses.py: {name}" in text for name in functions), "every equation is on the map"
 
 
-def mean_over_seeds(variant: dict, group: str, protocol: str) -> float:
-    """Mean normalised return of a row of a results.json."""
+def over_seeds(variant: dict, group: str, protocol: str) -> list[float]:
+    """Normalised returns of a row of a results.json, one per seed."""
     runs = [run["protocols"][protocol]["normalised"]["mean"] for run in variant["runs"]]
-    return float(np.mean([means[group] for means in runs]))
+    return [means[group] for means in runs]
+
+
+def mean_over_seeds(variant: dict, group: str, protocol: str) -> float:
+    return float(np.mean(over_seeds(variant, group, protocol)))
 
 
 def laptop_results(folder: str) -> dict[str, Any]:
@@ -928,6 +932,25 @@ def test_returns_on_point_robot_are_those_of_the_results():
     assert f"all methods reach {ends} with offline context" in page
     ends = f"{min(online.values()):.0f} to {max(online.values()):.0f}"
     assert f"reach {ends}, but OfflinePEARL {pearl:.0f}" in page
+
+
+def test_the_two_learners_are_those_of_the_results():
+    page = (ROOT / "docs" / "results.md").read_text()
+    learners = {"TD3+BC": "point-robot", "BRAC": "point-robot/brac"}
+    found = {
+        learner: {v["label"]: v for v in laptop_results(place)["variants"]}
+        for learner, place in learners.items()
+    }
+    cells = list(product(("test-id", "test-ood"), PAPER_PROTOCOLS))
+    for method in ("ER-TRL", "FOCAL"):
+        for learner in learners:
+            variant = found[learner][method]
+            row = " | ".join(f"{mean_over_seeds(variant, *cell):.0f}" for cell in cells)
+            assert f"| {method}, {learner} ({len(variant['runs'])} seeds) | {row} |" in page
+        for cell in cells:
+            one, other = (found[learner][method] for learner in learners)
+            assert abs(mean_over_seeds(one, *cell) - mean_over_seeds(other, *cell)) < 7
+            assert welch(over_seeds(one, *cell), over_seeds(other, *cell)).p > 0.05
 
 
 def test_speeds_are_those_of_the_results():

@@ -47,7 +47,7 @@ def test_known_results_can_be_joined_by_new_seeds(tmp_path, monkeypatch, capsys)
     place, grid = KEEP / "laptop" / "hopper-mass", grid_of("hopper-mass")
     known = known_runs(grid, place)
     some = {label: name for label, name in known.items() if "focal" in label or "csro" in label}
-    file = laptop.results_of(some.values(), place)
+    file = laptop.results_of(some.values(), place / "results.json")
     (family,) = read_runs([], beside=[file]).families
     assert {v.label: len(v.runs) for v in family.variants} == {"FOCAL": 3, "CSRO": 3}
     assert "left out" in capsys.readouterr().out

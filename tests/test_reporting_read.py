@@ -363,6 +363,17 @@ def test_another_configuration_of_the_same_name_is_told_from_the_published_one(t
     assert [v.label for v in family.variants] == ["ER-TRL", "ER-TRL (published)"]
 
 
+def test_another_learner_is_told_from_the_published_one(tmp_path):
+    theirs = [fake_run(tmp_path / "theirs", method) for method in ("er-trl", "focal")]
+    file = published_by(theirs, tmp_path / "results.json")
+    mine = fake_run(tmp_path / "mine", learner="brac")
+    (family,) = read_runs([mine], beside=[file]).families
+    assert [v.label for v in family.variants] == ["ER-TRL + brac", "ER-TRL", "FOCAL"]
+    file = published_by([*theirs, mine], tmp_path / "all.json")
+    (family,) = read_runs([], beside=[file]).families
+    assert {v.label for v in family.variants} == {"ER-TRL + brac", "ER-TRL", "FOCAL"}
+
+
 def test_published_variants_keep_their_names(tmp_path):
     settings = {"method": {"mi_weight": 0.0}}
     runs = [fake_run(tmp_path), fake_run(tmp_path, settings=settings, name="without")]

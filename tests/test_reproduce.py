@@ -266,6 +266,9 @@ def test_a_grid_is_done_once_and_grows(finished):
     assert files[0]["seconds"] > 0
     (data,) = folder.glob("data-*.json")
     assert len(store.read_json(data)["references"]["expert"]) == 40
+    store.write_json(data, {**store.read_json(data), "seconds": 1e-3})  # collected somewhere else
+    reproduce(small_grid(seeds=(0,)), finished, keep=kept, reporting=False, progress="none")
+    assert store.read_json(data)["seconds"] == 1e-3  # of the same data the first record stays
 
 
 def test_a_run_that_is_gone_is_made_again(finished, tmp_path):

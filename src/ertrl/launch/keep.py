@@ -64,9 +64,12 @@ def keep_run(grid: Grid, cell: Cell, place: Place, folder: Path) -> None:
 
 
 def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> None:
-    """What a collection took and reached."""
+    """What a collection took and reached: of the same data, what was kept first stays."""
     job = grid.collection(data)
     dataset = Dataset(place.fetch(job.makes), verify=False)
+    file = folder / data.folder / f"data-{Path(job.makes).name}.json"
+    if file.exists() and store.read_json(file)["dataset"] == dataset.fingerprint:
+        return
     manifest, tasks = dataset.manifest, dataset.tasks.values()
     collector = manifest["collector"]
     content = {
@@ -82,7 +85,7 @@ def keep_dataset(grid: Grid, data: Data, place: Place, folder: Path) -> None:
         "seconds": collector["seconds"],
         "provenance": manifest["provenance"],
     }
-    store.write_json(folder / data.folder / f"data-{Path(job.makes).name}.json", content)
+    store.write_json(file, content)
 
 
 def _rounded(values: Any) -> list[float | None]:

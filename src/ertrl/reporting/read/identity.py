@@ -62,19 +62,25 @@ def configuration(config: TrainConfig) -> dict[str, Any]:
     return {"name": config.method.name, "by": config.learner.name, **dict(flat(told))}
 
 
-def identities(runs: Sequence[Run]) -> list[Identity]:
-    """Identities of variants, one run of each.
+def unspoken_learner(learners: Sequence[str]) -> str | None:
+    """The learner that goes without saying, because most variants share it."""
+    learner, count = Counter(learners).most_common(1)[0]
+    return learner if 2 * count > len(learners) else None
+
+
+def identities(runs: Sequence[Run], unspoken: str | None) -> list[Identity]:
+    """Identities of variants, one run of each; one learner goes without saying.
 
     The variant that is as its profile has it needs no more than its name; where two profiles have
     theirs, they are told as well; and where that is not enough, every difference is.
     """
     configurations = [configuration(run.config) for run in runs]
-    found = _told(configurations, [_usual(run) for run in runs])
+    found = _told(configurations, [_usual(run) for run in runs], unspoken)
     with_profile = [
         replace(one, profile=profile, variant=variant)
         for one, (profile, variant) in zip(found, map(profile_of, runs), strict=True)
     ]
-    in_full = _told(configurations, [{}] * len(runs))
+    in_full = _told(configurations, [{}] * len(runs), unspoken)
     for better in (with_profile, in_full):
         labels = Counter(one.label for one in found)
         pairs = zip(found, better, strict=True)
@@ -99,9 +105,9 @@ def _usual(run: Run) -> dict[str, Any]:
     return dict(flat(to_json(config, in_full=True)))
 
 
-def _told(configurations: list[dict[str, Any]], usual: list[dict[str, Any]]) -> list[Identity]:
-    count = Counter(one["by"] for one in configurations)
-    usual_learner, most = count.most_common(1)[0]
+def _told(
+    configurations: list[dict[str, Any]], usual: list[dict[str, Any]], unspoken: str | None
+) -> list[Identity]:
     found = []
     for one, expected in zip(configurations, usual, strict=True):
         kind = (one["name"], one["by"])
@@ -112,7 +118,6 @@ def _told(configurations: list[dict[str, Any]], usual: list[dict[str, Any]]) -> 
             if any(other.get(key) != value for other in alike)
             and (key not in expected or expected[key] != value)
         )
-        # What most of them share goes without saying.
-        shared = one["by"] == usual_learner and 2 * most > len(configurations)
-        found.append(Identity(one["name"], None if shared else one["by"], telling))
+        learner = None if one["by"] == unspoken else one["by"]
+        found.append(Identity(one["name"], learner, telling))
     return found

@@ -15,7 +15,7 @@ from ertrl.envs import GROUP_TITLES
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting.read.dataset import style_of
-from ertrl.reporting.read.identity import Identity, identities
+from ertrl.reporting.read.identity import Identity, identities, unspoken_learner
 from ertrl.reporting.read.published import read_published
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.training import Runs, open_runs
@@ -153,8 +153,8 @@ def _variants(members: list[SeedRun], places: dict[Identity, int]) -> tuple[Vari
 def _identities(groups: Sequence[Sequence[SeedRun]]) -> list[Identity]:
     """Of variants that have runs here, what tells those apart; of others, what they were called."""
     here = [next((m.run for m in group if m.run), None) for group in groups]
-    runs = [run for run in here if run]
-    own = iter(identities(runs) if runs else [])
+    unspoken = unspoken_learner([group[0].learner for group in groups])
+    own = iter(identities([run for run in here if run], unspoken))
     found = [next(own) if run else None for run in here]
     for place, group in enumerate(groups):
         if found[place] is None:
@@ -162,8 +162,9 @@ def _identities(groups: Sequence[Sequence[SeedRun]]) -> list[Identity]:
             files = [member.published for member in group if member.published]
             # Files call it after what told it from others there: the longest name says most.
             one, file = max(((f.identity, f.file) for f in files), key=lambda x: len(x[0].label))
+            learner = None if group[0].learner == unspoken else group[0].learner
             names = (None, "published", f"published in {file}")
-            told = [replace(one, published=name) for name in names]
+            told = [replace(one, learner=learner, published=name) for name in names]
             found[place] = next((name for name in told if name.label not in taken), told[-1])
     return [one for one in found if one]
 
