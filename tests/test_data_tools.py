@@ -206,10 +206,12 @@ def test_directories_reach_the_disk_before_the_dataset_appears(tmp_path, monkeyp
 def test_stale_temporary_files_are_swept(copy):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    stale = copy / f".README.md.{dead.pid}.tmp"
-    kept = [copy / f".manifest.json.{os.getpid()}.tmp", copy / ".notes.tmp", copy / ".x.1.tmp"]
+    stale = copy / store.temporary_name("README.md", dead.pid)
+    alive = store.temporary_name("manifest.json", os.getpid())
+    elsewhere = f".manifest.json.other-host-{dead.pid}.tmp"
+    kept = [copy / name for name in (alive, elsewhere, ".notes.tmp", ".x.1.tmp")]
     for file in (stale, *kept):
         file.write_text("half")
     write_card(Dataset(copy, verify=False))
     assert not stale.exists()
-    assert all(file.exists() for file in kept), "a living writer's, and what is not ours"
+    assert all(file.exists() for file in kept), "living writers, other hosts, and what is not ours"

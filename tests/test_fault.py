@@ -336,10 +336,10 @@ def test_litter_is_swept_at_the_next_start(copied):
     with small.small_world():
         run = small.run_of(copied)
         litter = [
-            run.path / "checkpoints" / ".00000020.json.99999999.tmp",
-            run.path / ".config.json.99999999.tmp",
+            run.path / "checkpoints" / store.temporary_name("00000020.json", 99999999),
+            run.path / store.temporary_name("config.json", 99999999),
         ]
-        alive = run.path / f".config.json.{os.getpid()}.tmp"
+        alive = run.path / store.temporary_name("config.json", os.getpid())
         contents = store.read_json(run.path / "contents.json")
         store.write_json(
             run.path / "contents.json", {**contents, "changing": {"checkpoints": [30]}}

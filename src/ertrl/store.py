@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import socket
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from ertrl.sealed import read_sealed, sealed
 from ertrl.sealed import sha256 as sha256
 from ertrl.shape import fit
 
+HOST = socket.gethostname().replace(".", "-")
 MAX_JSON_BYTES = 64 * 2**20
 """No manifest of ours is larger; a larger file is not one."""
 
@@ -39,7 +41,7 @@ def sha256_file(path: Path) -> str:
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace the file as a whole, or leave it as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(temporary_name(path.name, os.getpid()))
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -54,11 +56,16 @@ def write_bytes(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
+def temporary_name(name: str, process: int) -> str:
+    """Of a file while it is written: it says who writes, also to other hosts that share a disk."""
+    return f".{name}.{HOST}-{process}.tmp"
+
+
 def sweep(folder: Path) -> None:
-    """Remove temporary files of writers that were killed."""
+    """Remove temporary files of writers on this host that were killed."""
     for file in folder.glob(".*.tmp"):
-        process = file.name.split(".")[-2]
-        if process.isdecimal() and not _alive(int(process)):
+        host, _, process = file.name.split(".")[-2].rpartition("-")
+        if host == HOST and process.isdecimal() and not _alive(int(process)):
             file.unlink(missing_ok=True)
 
 

@@ -147,7 +147,7 @@ def kill_everywhere(
 
 
 def _names(folder: Path) -> set[str]:
-    return {re.sub(r"\.\d+\.tmp$", ".tmp", name) for name in content(folder)}
+    return {re.sub(r"\.[^.]+\.tmp$", ".tmp", name) for name in content(folder)}
 
 
 def _kill(work: Path, stage: str, number: int) -> None:

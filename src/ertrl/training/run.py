@@ -164,8 +164,11 @@ class Run(Described):
                 **({"code": code} if (code := own_code(config)) else {}),
                 "provenance": {**provenance(), "threads": threads},
             }
-            store.write_json(path / CONTENTS, new_contents(name))
-            store.write_json(path / "config.json", spec)
+            # Two may begin the same run at once: the slower must not empty the other's contents.
+            with store.exclusive(path / "evaluations", wait=True):
+                if not (path / "config.json").exists():
+                    store.write_json(path / CONTENTS, new_contents(name))
+                    store.write_json(path / "config.json", spec)
         return cls(path)
 
     def open_dataset(self, path: str | Path | None = None) -> Dataset:
