@@ -147,6 +147,19 @@ def test_the_loss_is_the_error_on_the_other_context(kind):
     np.testing.assert_allclose(metrics["prediction_error"], error, rtol=1e-3)
 
 
+def test_the_only_context_of_a_task_is_cut_in_halves():
+    """Its rows must not be predicted from themselves: `--variant released` has one context."""
+    config, state = trained("reward")
+    two = context(5, 2, 10, seed=9)
+    one = Context(*(x.reshape(5, 1, 20, *x.shape[3:]) for x in two))
+    found = [
+        config.update(state, TaskBatch(np.arange(5), c, None, None), None, jax.random.key(0))  # ty: ignore
+        for c in (two, one)
+    ]
+    for a, b in zip(*map(jax.tree.leaves, found), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @kinds
 def test_odd_contexts_have_a_finite_bounded_code(kind):
     config, state = trained(kind)

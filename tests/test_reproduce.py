@@ -23,12 +23,18 @@ from ertrl import store
 from ertrl.cli import main
 from ertrl.config import to_json
 from ertrl.envs import GROUPS
-from ertrl.errors import ConfigError, CorruptFileError
+from ertrl.errors import (
+    ConfigError,
+    CorruptFileError,
+    MissingExtra,
+    SimulationError,
+    TrainingDiverged,
+)
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch import estimates
 from ertrl.launch import plan as planning
 from ertrl.launch.estimates import describe_plan, longest_chain
-from ertrl.launch.jobs import Job, JobFailed
+from ertrl.launch.jobs import PERMANENT, Job, JobFailed
 from ertrl.launch.place import Address, place_of, record_of, records
 from ertrl.launch.plan import Cell, Contender, Data, Grid, cells, parse_data, words_of
 from ertrl.launch.reproduce import coverage, lacking_cells, paper_grid, plan, reproduce
@@ -162,8 +168,8 @@ class Pretend:
 
     slots = 2
 
-    def __init__(self, fails=None, hopeless=False):
-        self.fails, self.hopeless, self.order = dict(fails or {}), hopeless, []
+    def __init__(self, fails=None, permanent=False):
+        self.fails, self.permanent, self.order = dict(fails or {}), permanent, []
 
     def width(self, threads):
         return self.slots
@@ -173,7 +179,7 @@ class Pretend:
         future = Future()
         if self.fails.get(job.name, 0):
             self.fails[job.name] -= 1
-            future.set_exception(JobFailed(f"{job.label} broke", self.hopeless))
+            future.set_exception(JobFailed(f"{job.label} broke", self.permanent))
         else:
             future.set_result({})
         return future
@@ -223,8 +229,18 @@ def test_a_full_disk_stops_only_what_met_it():
     assert len(failures) == 3
 
 
-def test_a_mistake_is_not_tried_again():
-    executor = Pretend({"a": 1}, hopeless=True)
+@pytest.mark.parametrize("error", [ConfigError, MissingExtra, SimulationError, TrainingDiverged])
+def test_what_would_fail_again_says_so_in_its_exit_code(error, monkeypatch):
+    def fail(words):
+        raise error("as it always will")
+
+    monkeypatch.setattr("ertrl.cli.list.run", fail)
+    assert main(["list"]) in PERMANENT
+    assert not {1, *(128 + signal for signal in range(1, 65))} & set(PERMANENT)
+
+
+def test_what_would_fail_again_is_not_tried_again():
+    executor = Pretend({"a": 1}, permanent=True)
     assert len(run_graph(graph(), executor, "none")) == 3
     assert executor.order.count("a") == 1
 

@@ -10,9 +10,14 @@ from collections.abc import Iterable
 class ErtrlError(Exception):
     """A problem the user can act on."""
 
+    exit_code = 1
+    """Of the command line. 2: what was asked is wrong. 3: it would happen in the same way again."""
+
 
 class ConfigError(ErtrlError):
     """A setting is unknown, of the wrong type or out of range."""
+
+    exit_code = 2
 
 
 class DataError(ErtrlError):
@@ -21,6 +26,8 @@ class DataError(ErtrlError):
 
 class MissingExtra(ErtrlError):
     """A package that only some commands need is not installed."""
+
+    exit_code = 3
 
 
 class PluginError(ErtrlError):
@@ -42,9 +49,13 @@ class ReportError(ErtrlError):
 class SimulationError(ErtrlError):
     """The physics left the realm of numbers."""
 
+    exit_code = 3
+
 
 class TrainingDiverged(ErtrlError):
     """A loss became NaN or infinite."""
+
+    exit_code = 3
 
 
 class Interrupted(ErtrlError):

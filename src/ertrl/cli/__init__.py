@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.exit_code
     except ErtrlError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
+        return error.exit_code
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130

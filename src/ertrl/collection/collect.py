@@ -65,10 +65,10 @@ def collect(
             collection.finish(references)
         except BaseException as error:
             # A policy or a simulation that diverged would do so again.
-            hopeless = isinstance(error, (TrainingDiverged, SimulationError)) or savepoints.empty
+            discard = isinstance(error, (TrainingDiverged, SimulationError)) or savepoints.empty
             if collection:
-                collection.writer.abandon() if hopeless else collection.writer.pause()
-            if hopeless:
+                collection.writer.abandon() if discard else collection.writer.pause()
+            if discard:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
     sweep(path)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ertrl.errors import RunError
+from ertrl.errors import ConfigError, RunError, TrainingDiverged
 from ertrl.memory import memory_of_machine
 from ertrl.provenance import available_cores
 from ertrl.signals import FOLLOW
@@ -32,8 +32,8 @@ THREADS_PER_PROCESS = 1
 POOLS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Every library that would take all cores in each process has to be told."""
 RUN = "RUN"
-USAGE_ERROR = 2
-"""Exit code of a call that would fail in the same way again."""
+PERMANENT = (ConfigError.exit_code, TrainingDiverged.exit_code)
+"""Exit codes of calls that would fail in the same way again."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,10 @@ class Job:
         """The job as it can be run now that those before it are done."""
         if RUN not in self.needs:
             return self
-        run = (record(self.after[0]) or {})["made"]
+        before = record(self.after[0])
+        if before is None:
+            raise RunError(f"the record of {self.after[0]} is gone; start again to make it anew")
+        run = before["made"]
         words = tuple(run if word == RUN else word for word in self.arguments)
         needs = tuple(run if word == RUN else word for word in self.needs)
         return replace(self, arguments=words, needs=needs, makes=run)
@@ -81,13 +84,13 @@ class Job:
 class JobFailed(RunError):
     """The process of a job ended with an error."""
 
-    def __init__(self, message: str, hopeless: bool = False):
+    def __init__(self, message: str, permanent: bool = False):
         super().__init__(message)
-        self.hopeless = hopeless
+        self.permanent = permanent
         """Whether another attempt would fail in the same way."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.hopeless)
+        return type(self), (*self.args, self.permanent)
 
 
 def call(job: Job, hear: Hear, started: Started, folder: Path | None = None) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def call(job: Job, hear: Hear, started: Started, folder: Path | None = None) -> 
         tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         how = f"signal {-process.returncode}" if process.returncode < 0 else "an error"
         message = f"{job.label} failed with {how}; the end of {log} says:\n{tail}"
-        raise JobFailed(message, hopeless=process.returncode == USAGE_ERROR)
+        raise JobFailed(message, permanent=process.returncode in PERMANENT)
     return result
 
 

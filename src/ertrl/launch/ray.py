@@ -110,7 +110,7 @@ class RayExecutor:
             outcome.set_result(task.result())
         except JobFailed as failure:
             cause = getattr(failure, "cause", failure)
-            outcome.set_exception(JobFailed(str(cause), cause.hopeless))
+            outcome.set_exception(JobFailed(str(cause), cause.permanent))
         except Exception as problem:
             lines = str(problem).strip().splitlines() or [type(problem).__name__]
             outcome.set_exception(JobFailed(f"{job.label} failed in Ray; {lines[-1]}"))

@@ -144,8 +144,8 @@ def _take(
         done(work.job)
     except Exception as failure:  # a full disk or a cloud's error stops only what met it
         known = isinstance(failure, (ErtrlError, OSError))
-        hopeless = not known or (isinstance(failure, JobFailed) and failure.hopeless)
-        if hopeless or work.attempts >= attempts:
+        permanent = not known or (isinstance(failure, JobFailed) and failure.permanent)
+        if permanent or work.attempts >= attempts:
             times = f" ({work.attempts} attempts)" if work.attempts > 1 else ""
             kind = "" if known else f"{type(failure).__name__}: "
             who = "" if isinstance(failure, JobFailed) else f"{work.job.label}: {kind}"

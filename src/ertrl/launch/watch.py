@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from rich import box
@@ -89,13 +90,22 @@ def table(snapshots: Sequence[Snapshot]) -> Table:
 def watch(runs: Runs, *, once: bool = False, every: float = 2.0) -> list[Snapshot]:
     """Show runs until none of them is running any more, or `once`; returns the last look.
 
-    Control-C ends the watching and not the runs.
-    Folders are read anew each time, so runs that start later appear.
+    Control-C ends the watching and not the runs. Folders are read anew each time, so runs that
+    start later appear; runs that have finished are not read again.
     """
-    seen = [look(run) for run in open_runs(runs)]
+    known: dict[Path, Snapshot] = {}
+
+    def look_again() -> list[Snapshot]:
+        present = open_runs(runs)
+        for run in present:
+            if run.path not in known or known[run.path].status != "finished":
+                known[run.path] = look(run)
+        return [known[run.path] for run in present]
+
+    seen = look_again()
     with Live(table(seen), auto_refresh=False) as live, suppress(KeyboardInterrupt):
         while not once and any(s.status == "running" for s in seen):
             time.sleep(every)
-            seen = [look(run) for run in open_runs(runs)]
+            seen = look_again()
             live.update(table(seen), refresh=True)
     return seen
