@@ -30,9 +30,10 @@ from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
 from ertrl.reporting.draw.panels import legend_above
 from ertrl.reporting.measure.statistics import mean_estimate
-from shared import KEEP, WORK, asked_for, keep, known_runs
+from shared import KEEP, METHODS, WORK, asked_for, keep, known_runs
 
 MOST_SEEDS = 10
+ORDER = ("bayes-linear", *(one.method for one in METHODS), "dora", "spc", "gentle")
 
 
 def main(word: str, learner: str | None, contenders: list[str], seeds: list[int]) -> None:
@@ -44,21 +45,23 @@ def main(word: str, learner: str | None, contenders: list[str], seeds: list[int]
     # What was kept stays in the table, asked for or not, as long as its profile has not changed.
     all_methods = [f"{m}+{learner}" for m in sorted(methods())] if learner else ["all"]
     every = paper_grid([word], all_methods, range(MOST_SEEDS), probe_transitions=0)
-    there = names_in(table / "results.json")
+    file = table / "results.json"
+    there = names_in(file)
     known = {label: name for label, name in known_runs(every, place).items() if name in there}
     lacking = [cell for cell in grid.cells if cell.label not in known]
-    runs, data_here = [], []
+    beside = [results_of(known.values(), file)] if known else []
     if lacking:
         missing = replace(grid, cells=tuple(lacking))
         outcome = reproduce(missing, WORK / "grid", keep=KEEP / "laptop", reporting=False)
         if outcome.failures:
             sys.exit("\n".join(outcome.failures))
-        runs = list(outcome.runs.values())
         data_here = [WORK / "grid" / grid.collection(data).makes]
-    beside = [results_of(set(known.values()), table / "results.json")] if known else []
-    report(runs, page, data_here, beside=beside)
+        report(list(outcome.runs.values()), page, data_here, beside=beside)
+        keep(page, table, {"results.json": "results.json"})
+        beside = [results_of(names_in(file), file)]
+    report([], page, beside=beside)
     keep(page, table, {"results.json": "results.json", "summary.md": "tables/summary.md"})
-    store.write_bytes(table / "contexts.png", contexts(table / "results.json"))
+    store.write_bytes(table / "contexts.png", contexts(file))
 
 
 def names_in(file: Path) -> set[str]:
@@ -68,7 +71,7 @@ def names_in(file: Path) -> set[str]:
 
 
 def results_of(known: Collection[str], kept: Path) -> Path:
-    """The results.json that was kept, with these runs only."""
+    """The results.json that was kept, with these runs only, ours first and then the paper's."""
     content = store.read_json(kept)
     for family in content["families"].values():
         for variant in family["variants"]:
@@ -76,7 +79,8 @@ def results_of(known: Collection[str], kept: Path) -> Path:
             variant["runs"] = [run for run in variant["runs"] if run["run"] in known]
             if old:
                 print(f"left out, made with another profile: {', '.join(old)}", flush=True)
-        family["variants"] = [variant for variant in family["variants"] if variant["runs"]]
+        left = [variant for variant in family["variants"] if variant["runs"]]
+        family["variants"] = sorted(left, key=lambda variant: ORDER.index(variant["method"]))
     file = WORK / "known" / kept.relative_to(KEEP)
     store.write_json(file, content)
     return file

@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -673,8 +674,20 @@ def test_findings_where_dynamics_differ_are_those_of_the_results():
     for group, words in (("test-id", "Bayes-linear has"), ("test-ood", "Bayes-linear then has")):
         others = ", ".join(f"{label} {both(label, group)}" for label in ("ER-TRL", "FOCAL"))
         assert f"{words} {both('Bayes-linear', group)}, {others}." in page
-    logged = [mean_over_seeds(v, "test-id", "offline") for f in families for v in runs[f].values()]
-    assert f"all three reach {min(logged):.0f} to {max(logged):.0f} on held-out" in page
+    three = ("Bayes-linear", "ER-TRL", "FOCAL")
+    logged = [mean_over_seeds(runs[f][m], "test-id", "offline") for f in families for m in three]
+    assert f"these three reach {min(logged):.0f} to {max(logged):.0f} on held-out" in page
+    hopper = {label: partial(mean_over_seeds, v) for label, v in runs["hopper-friction"].items()}
+    assert len(hopper) == 6
+    told = [
+        f"{hopper['CSRO'](group, protocol):.1f} ({hopper['Bayes-linear'](group, protocol):.0f})"
+        for protocol in ("online", "non-prior")
+        for group in ("test-id", "test-ood")
+    ]
+    assert f"online {told[0]} on held-out tasks and {told[1]} out of distribution" in page
+    assert f"after a random exploration {told[2]} and {told[3]}, in parentheses" in page
+    for cell in product(GROUPS, PAPER_PROTOCOLS):
+        assert min(hopper, key=lambda label: hopper[label](*cell)) == "OfflinePEARL"
     explored = {
         label: f"{mean_over_seeds(v, 'test-id', 'non-prior'):.0f}"
         for label, v in runs["walker-mass"].items()
