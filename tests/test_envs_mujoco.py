@@ -270,6 +270,11 @@ def test_rows_that_rest_change_nothing_for_the_others(name):
         np.testing.assert_array_equal(one[[1, 3]], other[[1, 3]])
     assert some.length[[0, 2]].tolist() == [0, 0]
     assert not some.truncated[[0, 2]].any()
+    simulation = family.simulate(parameters)
+    rollout(family, parameters, policy, seeds[::-1], rows=np.array([1, 3]), simulation=simulation)
+    again = rollout(family, parameters, policy, seeds, simulation=simulation)
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_row_that_rests_stays_until_it_is_reset():
@@ -296,7 +301,15 @@ def test_a_policy_that_says_nan_fails_its_own_episode(tmp_path, monkeypatch):
         action[1] = np.nan if step == 4 else 0
         return action
 
-    episodes = rollout(family, family.parameters[:3], policy, [1, 2, 3])
+    def healthy(observation, step):
+        return np.zeros((3, 3))
+
+    parts = family, family.parameters[:3]
+    simulation = family.simulate(parts[1])
+    episodes = rollout(*parts, policy, [1, 2, 3], simulation=simulation)
+    again = rollout(*parts, healthy, [1, 2, 3], simulation=simulation)
+    for used, new in zip(again, rollout(*parts, healthy, [1, 2, 3]), strict=True):
+        np.testing.assert_array_equal(used, new)
     assert episodes.diverged.tolist() == [False, True, False]
     assert episodes.length[1] == 5
     assert not episodes.terminated[1]

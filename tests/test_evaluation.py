@@ -116,16 +116,55 @@ def test_two_evaluations_at_once_lose_nothing(tiny_run, tmp_path, monkeypatch):
     assert set(api.evaluate(copy, ("offline",))["protocols"]) == {"offline", "online"}
 
 
+def test_only_what_is_missing_is_measured(tiny_run, tmp_path, monkeypatch):
+    import shutil
+
+    from ertrl import api
+    from ertrl.evaluation import evaluate
+
+    copy, ran = tmp_path / "run", []
+    shutil.copytree(tiny_run.path, copy)
+    known = api.evaluate(copy)
+    online = evaluate.PROTOCOLS["online"]
+    spies = {
+        name: lambda trial, name=name: ran.append((name, trial.simulation)) or online(trial)
+        for name in (*PAPER_PROTOCOLS, "idaq", "continual")
+    }
+    monkeypatch.setattr(evaluate, "PROTOCOLS", spies)
+    monkeypatch.setattr(evaluate, "oracle", None)
+    both = api.evaluate(copy, ("offline", "idaq", "continual"))
+    assert [name for name, _ in ran] == ["idaq", "continual"]
+    assert ran[0][1] is ran[1][1], "one simulation serves all"
+    assert both["oracle"] == known["oracle"]
+    assert set(both["protocols"]) == {*PAPER_PROTOCOLS, "idaq", "continual"}
+    assert both["protocols"]["offline"] == known["protocols"]["offline"]
+    assert api.evaluate(copy, "online") == both
+    assert len(ran) == 2
+
+
 def test_a_task_without_a_scale_is_left_out_by_name(tiny_dataset, monkeypatch):
     data = Dataset(tiny_dataset.path, verify=False)
     monkeypatch.setitem(data.task(12).reference, "expert", -30.0)
-    with pytest.warns(UserWarning, match=r"not above random actions in task 12 \(-30 <= "):
+    with pytest.warns(UserWarning, match=r"not above random actions in task 12 \(-30, -"):
         warn_of_scale(data)
     scaled = normalise(np.zeros(len(data.tasks)), references(data))
     assert np.flatnonzero(np.isnan(scaled)).tolist() == [12]
     for task in data.tasks.values():
         monkeypatch.setitem(task.reference, "expert", -1e9)
-    with pytest.raises(DataError, match="in no task is the expert's return above"):
+    with pytest.raises(DataError, match=r"in no task is .*; collect with more steps"):
+        warn_of_scale(data)
+    monkeypatch.setitem(data.manifest["collector"], "name", "scripted")
+    with pytest.raises(DataError, match="; write a better expert"):
+        warn_of_scale(data)
+
+
+def test_a_task_with_a_narrow_scale_is_named(tiny_dataset, monkeypatch):
+    """0.9 of return from random to expert, where other tasks have hundreds, is noise."""
+    data = Dataset(tiny_dataset.path, verify=False)
+    for task in data.tasks.values():
+        monkeypatch.setitem(task.reference, "expert", task.reference["random"] + 10.0)
+    monkeypatch.setitem(data.task(12).reference, "expert", data.task(12).reference["random"] + 0.4)
+    with pytest.warns(UserWarning, match=r"hardly above random actions in task 12 \(-.* noise"):
         warn_of_scale(data)
 
 

@@ -89,12 +89,38 @@ def test_a_large_mean_of_rewards_is_no_error(dataset, run, tmp_path):
     assert ours - theirs == pytest.approx(50, abs=15)
 
 
+@pytest.mark.parametrize("reading", [0.0, 25.3])
+def test_a_sensor_that_never_changes_is_no_error(run, tmp_path, reading):
+    logs = drifting()
+    for name in ("obs", "next_obs"):
+        logs[name] = np.column_stack([np.full(len(logs[name]), reading), logs[name]])
+    dead = ertrl.import_logs(logs, tmp_path / "dead", action_low=-1, action_high=1, progress="none")
+    agent = Constant(run.config, 1.0)
+    agent.encode = lambda context: (context.reward * 0).mean(1)[:, None]
+    assert measure_on_logs(agent, dead)["prediction"]["reward"]["train"][1] < 0.05
+    value = _value(agent, Rows.of(dead, 2), agent.z0, Scaling.of(dead))
+    assert value == pytest.approx(5.0, abs=0.6)
+
+
 def test_a_z_that_knows_the_task_explains_what_a_model_without_it_cannot(dataset, run):
     found = measure_on_logs(Constant(run.config, 0.0), dataset)["prediction"]
     for group in dataset.groups:
         with_z, without = found["next state"][group]
         assert with_z < 0.02 < 0.05 < without
         assert found["reward"][group][0] < 0.02, "rewards need no z"
+
+
+def test_what_an_episode_shares_is_not_explained_by_its_other_half(run, tmp_path):
+    """Chance of an episode, of which its states tell nothing that holds in others."""
+    logs, draw = drifting(), np.random.default_rng(1)
+    episode = EPISODES * logs["task"] + logs["episode"]
+    logs["obs"] = logs["next_obs"] = draw.normal(size=(TASKS * EPISODES, 8))[episode]
+    logs["reward"] = draw.normal(size=TASKS * EPISODES)[episode]
+    data = ertrl.import_logs(
+        logs, tmp_path / "chance", action_low=-1, action_high=1, progress="none"
+    )
+    found = measure_on_logs(Constant(run.config, 0.0), data)["prediction"]["reward"]
+    assert min(found["train"]) > 0.8
 
 
 def test_training_says_how_good_it_is(run, capsys):

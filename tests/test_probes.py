@@ -1,5 +1,7 @@
 """What z knows, measured on representations whose knowledge is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,16 @@ from ertrl.cli import main
 from ertrl.envs import rollout
 from ertrl.errors import ConfigError
 from ertrl.evaluation import probes, swap
-from ertrl.evaluation.probes import ProbeSettings, regress, tell_apart, variance_shares
+from ertrl.evaluation.context import held_back
+from ertrl.evaluation.probes import (
+    ProbeSettings,
+    regress,
+    tell_apart,
+    variance_components,
+    variance_shares,
+)
 from ertrl.evaluation.shapes import Probes
+from ertrl.types import Transitions
 
 SMALL = ProbeSettings(
     transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, swap_partners=2, projected=10
@@ -106,6 +116,93 @@ def test_shares_of_variance():
     assert no_leak["checkpoint"] < 0.005
 
 
+@pytest.mark.parametrize("sizes", [(40, 10, 20), (2, 2, 4)], ids=["default", "smallest"])
+@pytest.mark.parametrize("spread", [(0, 0, 1), (0, 2, 1), (3, 0, 1), (3, 2, 1)])
+def test_variance_components_are_right_in_expectation(sizes, spread):
+    """Mean of many simulations, whose true variances are known; noise alone is 0 above contexts."""
+    draw = np.random.default_rng(0)
+    tasks, checkpoints, _ = sizes
+    found = []
+    for _ in range(200 if tasks > 2 else 4000):
+        levels = (tasks, 1, 1, 3), (tasks, checkpoints, 1, 3), (*sizes, 3)
+        codes = sum(
+            np.sqrt(variance / 3) * draw.normal(size=shape)
+            for variance, shape in zip(spread, levels, strict=True)
+        )
+        found.append(list(variance_components(codes).values()))
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - spread) < 4 * error).all()
+    assert error.max() < 0.1
+
+
+def logs_of_episodes(tasks, episodes, steps, short=()):
+    """Logs whose observation is the number of the episode; tasks of `short` have one of them."""
+
+    def data(task):
+        count = 1 if task in short else episodes
+        rows = np.arange(count * steps)
+
+        def transitions(which):
+            where = np.stack([np.full_like(which, task), rows[which] // steps, which], -1)
+            flat = np.zeros(which.shape, np.float32)
+            return Transitions(where.astype(np.float32), where[..., :1], flat, where, flat)
+
+        return SimpleNamespace(steps=rows, parameters=np.array([task]), transitions=transitions)
+
+    return SimpleNamespace(
+        tasks=range(tasks),
+        horizon=steps,
+        task={t: data(t) for t in range(tasks)}.__getitem__,
+        group=lambda name: list(range(tasks)) if name == "test-id" else [],
+        manifest={"parameter_names": ["number"]},
+    )
+
+
+class Wanderer:
+    """Its z wanders within an episode, starting anew in each, and knows nothing of the task."""
+
+    config = SimpleNamespace(sampling=SimpleNamespace(context_size=4))
+
+    def __init__(self, tasks, episodes, steps):
+        draw = np.random.default_rng(0)
+        starts = 3 * draw.normal(size=(tasks, episodes, 1, 8))
+        self.walk = starts + 0.1 * draw.normal(size=(tasks, episodes, steps, 8)).cumsum(axis=2)
+        self.shown = []
+
+    def encode(self, context):
+        task, episode, row = np.moveaxis(context.observation.astype(int), -1, 0)
+        self.shown.append((task[:, 0], row))
+        return self.walk[task, episode, row % self.walk.shape[2]].mean(axis=1)
+
+
+def test_the_time_of_a_transition_is_not_taken_for_its_task():
+    """Samples of one episode on either side would let models recognise the episode."""
+    sizes = 16, 8, 50
+    found = probes.regression(Wanderer(*sizes), logs_of_episodes(*sizes), ProbeSettings(100, 20))
+    errors = {(e["context"], e["model"]): e["test_rmse"] for e in found}
+    for context in ("transition", "context"):
+        assert errors[context, "svr"] > errors[context, "constant"]
+
+
+@pytest.mark.parametrize("short", [(), (1, 2)], ids=["many episodes", "one episode"])
+def test_no_transition_is_on_both_sides_of_the_regression(short):
+    sizes = 3, 5, 20
+    agent, settings = Wanderer(*sizes), ProbeSettings(transitions=100, contexts=10)
+    probes.regression(agent, logs_of_episodes(*sizes, short), settings)
+    for tasks, rows in agent.shown:
+        tests = len(rows) // 5
+        kind = rows if tasks[0] in short else rows // 20
+        assert not set(kind[:tests].ravel()) & set(kind[tests:].ravel())
+        assert len(np.unique(tasks)) == 1
+
+
+def test_every_other_episode_is_held_back():
+    assert held_back(np.array([3, 3, 7, 7, 7, 8])).tolist() == [False] * 2 + [True] * 3 + [False]
+    assert held_back(np.array([3, 3, 3])).tolist() == [False, False, True]
+    assert held_back(np.array([3])).tolist() == [False]
+    assert held_back(np.array([], int)).tolist() == []
+
+
 def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     result = api.probe(tiny_run, settings=SMALL)
     assert result == store.read_json(tiny_run.probes.path(40), Probes)
@@ -179,6 +276,18 @@ def test_tasks_are_acted_that_are_not_the_own_one(tiny_dataset):
     tasks, acted = swap.draw_pairs(tiny_dataset, 1000)
     first = tiny_dataset.group("train")[0]
     assert set(acted[tasks == first]) == set(tiny_dataset.group("train")[1:])
+
+
+def test_the_order_of_tasks_in_a_manifest_does_not_matter(tiny_dataset, monkeypatch):
+    def goals(_agent, dataset, tasks, _shape, _stream):
+        return np.stack([dataset.task(task).parameters for task in tasks])[:, None]
+
+    monkeypatch.setattr(swap, "random_codes", goals)
+    found = swap.swap(Walker("task"), tiny_dataset, 2)
+    backwards = dict(reversed(tiny_dataset.tasks.items()))
+    monkeypatch.setattr(tiny_dataset, "tasks", backwards)
+    again = swap.swap(Walker("task"), tiny_dataset, 2)
+    assert again["control"] == found["control"] == dict.fromkeys(again["control"], 1.0)
 
 
 class Walker:

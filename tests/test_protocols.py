@@ -209,6 +209,14 @@ def test_protocols_are_their_twins_row_by_row(name, horizon, data, episodes):
         np.testing.assert_allclose(result.returns[row, 0], length * reported / 1000, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("name", "useful"), [("offline", 3), ("online", 1), ("non-prior", 1)])
+def test_nothing_is_encoded_that_nobody_acts_on(name, useful, monkeypatch):
+    calls, encode = [], StubAgent.encode
+    monkeypatch.setattr(StubAgent, "encode", lambda *args: calls.append(1) or encode(*args))
+    play(name, FULL, episodes=3, prior_episodes=2, repeats=1)
+    assert len(calls) == useful
+
+
 # --- rows do not know of each other ---
 
 

@@ -198,20 +198,26 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    The result's `scores` are the mean normalised returns. An evaluation that already holds these
-    protocols is returned as it is.
+    The result's `scores` are the mean normalised returns. What was measured before at this step
+    is not measured again.
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
     check_protocols(protocols)
     step = run.checkpoints.chosen(step)
     settle(run)
+    oracle = None
     if step in run.evaluations:
         known = run.evaluations.read(step)
-        if "logs" in known or set(protocols) <= known["protocols"].keys():
+        if known["evaluation"] == to_json(run.config.evaluation):
+            oracle = known.get("oracle")
+            protocols = tuple(name for name in protocols if name not in known["protocols"])
+        if "logs" in known or not protocols:
             return Evaluation(known)
     dataset, agent = run.open_dataset(data), load_agent(run, step)
-    result = evaluate_agent(agent, dataset, step=step, run=run.name, protocols=protocols)
+    result = evaluate_agent(
+        agent, dataset, step=step, run=run.name, protocols=protocols, known_oracle=oracle
+    )
     return Evaluation(run.add_evaluation(result))
 
 

@@ -68,7 +68,8 @@ def run(
 def _probe_lines(probes: dict[str, Any]) -> list[str]:
     lines = [""]
     if probes["regression"]:  # of logs, a task's numbers may be unknown
-        lines.append("error of predicting the task from z (held-out tasks, root mean square):")
+        lines.append("error of predicting the task from z (root mean square, on samples of tasks")
+        lines.append("that the agent was not trained on, of episodes that the model has not seen):")
     for entry in probes["regression"]:
         what = f"{entry['target']} from one {entry['context']}, {entry['model']}"
         lines.append(f"  {what:40} {entry['test_rmse']:8.4f}")

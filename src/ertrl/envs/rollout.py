@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ertrl import rng
-from ertrl.envs.family import Family
+from ertrl.envs.family import Family, Simulation
 from ertrl.errors import SimulationError
 from ertrl.types import Episodes
 
@@ -22,12 +22,14 @@ def rollout(
     seeds: Sequence[int],
     watch: Watch | None = None,
     rows: np.ndarray | None = None,
+    simulation: Simulation | None = None,
 ) -> Episodes:
     """Run one episode per row of `parameters`; row i starts from seeds[i]. `watch` sees each step.
 
     Rows that end early stay in the batch (so that a jitted policy sees one shape), but need not
     move, and what they do from then on is not recorded. Where only some `rows` are wanted, the
-    others rest from the beginning, and their episodes are empty.
+    others rest from the beginning, and their episodes are empty. `simulation` is one of these
+    parameters, if there is one already; whatever it did before, it starts anew.
     """
     n, horizon = len(parameters), family.horizon
     episodes = Episodes(
@@ -39,7 +41,7 @@ def rollout(
         truncated=np.zeros(n, bool),
         diverged=np.zeros(n, bool),
     )
-    simulation = family.simulate(parameters)
+    simulation = family.simulate(parameters) if simulation is None else simulation
     observation = family.check_observations(simulation.reset(seeds), n, "reset")
     episodes.observation[:, 0] = observation
     alive, success = np.ones(n, bool), np.full(n, np.nan, np.float32)

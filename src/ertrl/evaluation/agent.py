@@ -160,10 +160,6 @@ class Agent(Described):
         """Contexts with room for one transition that is not there."""
         return Context(*(np.zeros((rows, 1, *size), np.float32) for size in self.dims.widths))
 
-    def evidence(self, context: Context) -> Any:
-        """What the transitions of each context of a batch sum up to."""
-        return self.config.method.inference(self.states[0]).evidence(context)
-
     def add(self, sums: Any, context: Context) -> tuple[Any, np.ndarray]:
         """Sums that know these contexts, too, and the z of each."""
         sums, z = _add(*self._method, sums, context)

@@ -60,7 +60,8 @@ class Running:
 
     def __init__(self, agent: "Agent", rows: int):
         self._agent, self.z = agent, np.tile(agent.z0, (rows, 1))
-        shapes = jax.eval_shape(agent.evidence, agent.nothing(rows))
+        inference = agent.config.method.inference(agent.states[0])
+        shapes = jax.eval_shape(inference.evidence, agent.nothing(rows))
         self._sums = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), shapes)
 
     def add(self, transition: Sequence[np.ndarray], alive: np.ndarray) -> None:
@@ -90,6 +91,17 @@ def codes_of(agent: "Agent", dataset: Dataset, task: int, which: np.ndarray) -> 
     parts = np.array_split(which, -(-which.size // ENCODED_AT_ONCE))
     codes = [agent.encode(Context.of(dataset.task(task).transitions(part))) for part in parts]
     return np.concatenate(codes).astype(np.float64)
+
+
+def held_back(episode: np.ndarray) -> np.ndarray:
+    """Which transitions test what the others teach, given the episode of each: every other episode.
+
+    Neighbours in time resemble each other, so one episode must not do both. Where there is only
+    one, its end tests what its beginning teaches.
+    """
+    _, place = np.unique(episode, return_inverse=True)
+    odd = place % 2 == 1
+    return odd if odd.any() else np.arange(len(odd)) >= (len(odd) + 1) // 2
 
 
 def random_codes(

@@ -20,6 +20,9 @@ from ertrl.evaluation.trial import Trial
 from ertrl.memory import require_memory
 from ertrl.text import Described
 
+NARROW = 0.05
+"""Share of the usual distance from random to expert below which a task is named."""
+
 
 class Evaluation(Described, dict):
     """What an evaluation measured: plain JSON, with `scores` on top.
@@ -58,11 +61,12 @@ def evaluate_agent(
     step: int,
     run: str,
     protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
+    known_oracle: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Run the protocols and the oracle on all tasks of the dataset; the result is plain JSON.
 
     What a diverged simulation left unmeasured is null. Where there is no simulator, the result is
-    what logs alone can tell.
+    what logs alone can tell. `known_oracle` is that of an earlier evaluation of the same agent.
     """
     check_protocols(protocols)
     if "thompson" in protocols:
@@ -89,8 +93,13 @@ def evaluate_agent(
         "evaluation.repeats or evaluation.episodes",
     )
 
+    simulation = None
+
     def trial_of(name: str) -> Trial:
-        return Trial(name, agent, family, dataset, config, EVALUATION_SEED)
+        nonlocal simulation
+        trial = Trial(name, agent, family, dataset, config, EVALUATION_SEED, simulation)
+        simulation = trial.simulation  # one for all
+        return trial
 
     for name in protocols:
         trial = trial_of(name)
@@ -103,7 +112,7 @@ def evaluate_agent(
         **about,
         "references": references(dataset),
         "protocols": measured,
-        "oracle": {"returns": _plain(oracle(trial_of("oracle")))},
+        "oracle": known_oracle or {"returns": _plain(oracle(trial_of("oracle")))},
     }
 
 
@@ -127,21 +136,30 @@ def references(dataset: Dataset) -> dict[str, list[float]]:
 
 
 def warn_of_scale(dataset: Dataset) -> None:
-    """Name the tasks that normalised returns leave out."""
+    """Name the tasks that normalised returns leave out, or in which they are mostly noise."""
     ends = {task: data.reference for task, data in dataset.tasks.items()}
-    lost = {t: e for t, e in ends.items() if e["expert"] - e["random"] < SMALLEST_RANGE}
+    widths = {task: e["expert"] - e["random"] for task, e in ends.items()}
+    lost = {task for task, width in widths.items() if width < SMALLEST_RANGE}
+    scripted = dataset.manifest.get("collector", {}).get("name") == "scripted"
+    advice = "write a better expert" if scripted else "collect with more steps"
     if len(lost) == len(ends):
         raise DataError(
             f"{dataset.path}: in no task is the expert's return above that of random actions, so "
-            "returns cannot be normalised; collect with more steps"
+            f"returns cannot be normalised; {advice}"
         )
-    if lost:
-        told = ", ".join(f"{t} ({e['expert']:.4g} <= {e['random']:.4g})" for t, e in lost.items())
-        warnings.warn(
-            f"{dataset.path}: the expert is not above random actions in task {told}. Normalised "
-            "returns leave it out; collecting with more steps would help.",
-            stacklevel=3,
-        )
+    usual = float(np.median([width for task, width in widths.items() if task not in lost]))
+    narrow = {t for t, w in widths.items() if t not in lost and w < NARROW * usual}
+    for tasks, what, so in (
+        (lost, "is not above", "leave it out"),
+        (narrow, "is hardly above", "are mostly noise there, and weigh heavily in means"),
+    ):
+        named = [f"{t} ({ends[t]['expert']:.4g}, {ends[t]['random']:.4g})" for t in sorted(tasks)]
+        if named:
+            warnings.warn(
+                f"{dataset.path}: the expert {what} random actions in task {', '.join(named)}. "
+                f"Normalised returns {so}; {advice}.",
+                stacklevel=3,
+            )
 
 
 def normalise(returns: np.ndarray, references: dict[str, Sequence[float]]) -> np.ndarray:

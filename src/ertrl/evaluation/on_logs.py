@@ -1,6 +1,6 @@
 """How good an agent is as far as logs alone can tell, where there is no simulator to try it in.
 
-- Prediction: a small model predicts reward and next state of transitions that it has not seen, from
+- Prediction: a small model predicts reward and next state in episodes that it has not seen, from
   state, action and z. Beside it the same model without z: what is gained is what z knows of the
   task. Held-out tasks were seen neither by the agent nor by the model.
 - Value: fitted-Q evaluation (Ernst et al., 2005; Le et al., 2019) of the adapted policy in each
@@ -18,7 +18,7 @@ from ertrl import rng
 from ertrl.data import Dataset
 from ertrl.data.scaling import Scaling
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.context import EVALUATION_SEED, random_codes
+from ertrl.evaluation.context import EVALUATION_SEED, held_back, random_codes
 from ertrl.types import Transitions
 
 ROWS = 2000
@@ -75,6 +75,8 @@ class _Rows(NamedTuple):
     here: Transitions
     next_action: np.ndarray
     first: Transitions
+    tests: np.ndarray
+    """Which of `here` are of episodes that no model learns from."""
 
     @classmethod
     def of(cls, dataset: Dataset, task: int) -> "_Rows":
@@ -89,6 +91,7 @@ class _Rows(NamedTuple):
             data.transitions(chosen),
             data.transitions(after).action,
             data.transitions(np.flatnonzero(step == 0)),
+            held_back(episode[chosen]),
         )
 
 
@@ -113,8 +116,10 @@ def _solver(features: np.ndarray) -> np.ndarray:
     """Ridge regression as a matrix: weights = matrix @ targets."""
     gram = features.T @ features / len(features)
     penalty = np.full(len(gram), RIDGE)
-    # A mean is not made smaller: rewards of 1,000,000 +- 10 would seem to be 999,900.
-    penalty[np.flatnonzero(np.ptp(features, axis=0) == 0)[:1]] = 0
+    # A mean is not made smaller: rewards of 1,000,000 +- 10 would seem to be 999,900. Sensors that
+    # never change are constant columns, too, but of zeros.
+    constant = np.where(np.ptp(features, axis=0) == 0, np.abs(features[0]), 0)
+    penalty[constant.argmax()] = 0
     return np.linalg.solve(gram + np.diag(penalty), features.T) / len(features)
 
 
@@ -139,28 +144,28 @@ def _prediction(
     train = groups["train"]
     directions = _directions(np.stack([z[task] for task in train]))
 
-    def inputs(task: int, part: slice, with_z: bool) -> np.ndarray:
-        plain = features(rows[task].here.observation[part], rows[task].here.action[part])
+    def inputs(task: int, tested: bool, with_z: bool) -> np.ndarray:
+        here, part = rows[task].here, rows[task].tests == tested
+        plain = features(here.observation[part], here.action[part])
         if not with_z:
             return plain
         known = directions(z[task])
         return np.concatenate([plain, *(k * plain for k in known)], axis=1)
 
-    def targets(task: int, part: slice) -> np.ndarray:
-        here = rows[task].here
+    def targets(task: int, tested: bool) -> np.ndarray:
+        here, part = rows[task].here, rows[task].tests == tested
         moved = (here.next_observation - here.observation)[part] / scaling.observation_deviation
         return np.column_stack([here.reward[part] / scaling.reward_deviation, moved])
 
-    learned, tested = slice(0, None, 2), slice(1, None, 2)
-    goal = np.concatenate([targets(task, learned) for task in train])
-    spread = np.maximum(np.concatenate([targets(t, tested) for t in train]).var(axis=0), 1e-12)
+    goal = np.concatenate([targets(task, False) for task in train])
+    spread = np.maximum(np.concatenate([targets(t, True) for t in train]).var(axis=0), 1e-12)
     left: dict[bool, dict[str, np.ndarray]] = {}
     for with_z in (True, False):
-        weights = _solver(np.concatenate([inputs(t, learned, with_z) for t in train])) @ goal
+        weights = _solver(np.concatenate([inputs(t, False, with_z) for t in train])) @ goal
         left[with_z] = {
             group: np.mean(
                 [
-                    np.square(inputs(t, tested, with_z) @ weights - targets(t, tested)).mean(axis=0)
+                    np.square(inputs(t, True, with_z) @ weights - targets(t, True)).mean(axis=0)
                     for t in tasks
                 ],
                 axis=0,

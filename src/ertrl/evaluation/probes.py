@@ -1,7 +1,8 @@
 """What z knows: of the task, which it should, and of the policy that logged the data, which not.
 
 - Regression: from z to the task's true parameters, by linear regression and by support vector
-  regression, on held-out tasks; beside it, predicting the same mean for all.
+  regression, in tasks that the agent was not trained on; beside it, predicting the same mean for
+  all. Models learn and are tested on samples of the same tasks, but of different episodes.
 - Leak: from z to the checkpoint of the behaviour policy that collected the context, within a task.
 - Swap: whether z follows the task or the behaviour, where an agent acts another task (swap.py).
 - Projection: z of single transitions of a few tasks in the plane, by PCA and by t-SNE.
@@ -29,7 +30,7 @@ from ertrl import rng
 from ertrl.config import check, to_json
 from ertrl.data import Dataset
 from ertrl.evaluation.agent import Agent
-from ertrl.evaluation.context import EVALUATION_SEED, codes_of, random_codes
+from ertrl.evaluation.context import EVALUATION_SEED, codes_of, held_back, random_codes
 from ertrl.evaluation.protocols import steps_of_checkpoint
 from ertrl.evaluation.swap import swap
 from ertrl.text import Described
@@ -41,6 +42,7 @@ PROJECTED = {"train": (0, 4, 9, 15, 18), "test-ood": (0, 5, 9)}
 ANGLES = frozenset({"direction"})
 """Parameters whose two ends are neighbours."""
 TEST_SHARE = 0.2
+"""Of the samples of the regression."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class ProbeSettings:
     """How much data the probes take."""
 
     transitions: Annotated[int, Interval(ge=5, le=1_000_000)] = 1000
-    """Single transitions per task for the regression, as in the paper; a fifth of them tests."""
+    """Single transitions per task for the regression, as in the paper; a fifth of them, of episodes
+    of their own, tests."""
     contexts: Annotated[int, Interval(ge=5, le=1_000_000)] = 100
     """Contexts per task for the regression on whole contexts, of the size used in training."""
     leak_contexts: Annotated[int, Interval(ge=2, le=1_000_000)] = 10
@@ -111,12 +114,31 @@ def regression(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> list[
     targets = {"parameters": False} | ({"angle": True} if set(names) <= ANGLES else {})
     found = []
     for context, shape in sizes.items():
-        codes = random_codes(agent, dataset, tasks, shape, f"probe-{context}")
+        codes = np.stack([_samples(agent, dataset, t, shape, f"probe-{context}") for t in tasks])
         for target, model in product(targets, MODELS):
             train, test = regress(codes, parameters, model, angular=targets[target])
             errors = {"train_rmse": train, "test_rmse": test}
             found.append({"context": context, "target": target, "model": model, **errors})
     return found
+
+
+def _samples(
+    agent: Agent, dataset: Dataset, task: int, shape: tuple[int, int], stream: str
+) -> np.ndarray:
+    """Codes [contexts, Z] as `regress` takes them: the first ones are of other episodes."""
+    data, (count, size) = dataset.task(task), shape
+    odd = held_back(data.steps // dataset.horizon)
+    learned, tested = np.flatnonzero(~odd), np.flatnonzero(odd)
+    draw, tests = rng.generator(EVALUATION_SEED, stream, task), _tests(count)
+    which = [
+        draw.choice(tested if tested.size else learned, (tests, size)),
+        draw.choice(learned, (count - tests, size)),
+    ]
+    return codes_of(agent, dataset, task, np.concatenate(which))
+
+
+def _tests(samples: int) -> int:
+    return max(1, round(TEST_SHARE * samples))
 
 
 def regress(
@@ -127,7 +149,7 @@ def regress(
     `codes` is [tasks, samples, Z], `parameters` [tasks, P]. The first fifth of each task's samples
     tests. `angular` regresses cosine and sine of an angle and measures the error along the circle.
     """
-    tests = max(1, round(TEST_SHARE * codes.shape[1]))
+    tests = _tests(codes.shape[1])
     goals = np.concatenate([np.cos(parameters), np.sin(parameters)], 1) if angular else parameters
     parts = [codes[:, tests:], codes[:, :tests]]
     learned = parts[0].reshape(-1, codes.shape[-1])
@@ -174,12 +196,13 @@ def leak(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[str, A
     count = min(settings.leak_checkpoints, *map(len, checkpoints.values()))
     for task, known in checkpoints.items():
         chosen = known[np.linspace(0, len(known) - 1, count).round().astype(int)]
-        halves = [_halves(dataset, task, checkpoint) for checkpoint in chosen]
-        if len(halves) < 2 or any(len(half) == 0 for pair in halves for half in pair):
+        episodes = [(dataset.task(task).checkpoints == checkpoint).sum() for checkpoint in chosen]
+        if len(chosen) < 2 or min(episodes) < 2:
             return {
                 "missing": f"task {task} has fewer than two checkpoints, or a checkpoint with "
                 "fewer than two episodes: there is nothing to tell apart, or nothing to test on"
             }
+        halves = [_halves(dataset, task, checkpoint) for checkpoint in chosen]
         draw = rng.generator(EVALUATION_SEED, "probe-leak", task)
         which = np.stack(
             [[draw.choice(half, (settings.leak_contexts, size)) for half in p] for p in halves]
@@ -208,8 +231,8 @@ def _halves(dataset: Dataset, task: int, checkpoint: int) -> tuple[np.ndarray, n
     """The transitions of a checkpoint's even and of its odd episodes."""
     data = dataset.task(task)
     steps = steps_of_checkpoint(data, dataset.horizon, checkpoint)
-    _, place = np.unique(data.steps[steps] // dataset.horizon, return_inverse=True)
-    return steps[place % 2 == 0], steps[place % 2 == 1]
+    odd = held_back(data.steps[steps] // dataset.horizon)
+    return steps[~odd], steps[odd]
 
 
 def tell_apart(features: np.ndarray) -> float:
@@ -230,21 +253,34 @@ def tell_apart(features: np.ndarray) -> float:
 def variance_shares(codes: np.ndarray) -> dict[str, float]:
     """Shares of z's variance due to task, to checkpoint within task, and to the drawn context.
 
-    `codes` is [tasks, checkpoints, contexts, Z]. Means of few contexts vary by themselves; what
-    they vary by is taken off.
+    `codes` is [tasks, checkpoints, contexts, Z]. An estimate below zero counts as zero.
     """
-    contexts = codes.shape[2]
+    parts = {name: max(part, 0.0) for name, part in variance_components(codes).items()}
+    total = max(sum(parts.values()), 1e-12)
+    return {name: part / total for name, part in parts.items()}
+
+
+def variance_components(codes: np.ndarray) -> dict[str, float]:
+    """Variance of z at each level of codes [tasks, checkpoints, contexts, Z]: a nested ANOVA.
+
+    Means vary by what they are means of, too: K of variance v vary by v/K. That is taken off, so
+    at each level the expectation is right, and noise alone gives 0 above the contexts.
+    """
     by_checkpoint = codes.mean(axis=2)
-    by_task = by_checkpoint.mean(axis=1)
 
-    def squares(differences: np.ndarray) -> float:
-        return float(np.square(differences).sum(axis=-1).mean())
+    def spread(of: np.ndarray, level: int) -> float:
+        """Mean variance along an axis; one task alone does not vary."""
+        count = of.shape[level]
+        return float(of.var(axis=level, ddof=1).sum(axis=-1).mean()) if count > 1 else 0.0
 
-    rest = squares(codes - by_checkpoint[:, :, None]) * contexts / (contexts - 1)
-    checkpoint = max(squares(by_checkpoint - by_task[:, None]) - rest / contexts, 0.0)
-    task = squares(by_task - by_task.mean(axis=0))
-    total = max(task + checkpoint + rest, 1e-12)
-    return {"task": task / total, "checkpoint": checkpoint / total, "context": rest / total}
+    context = spread(codes, 2)
+    among_checkpoints = spread(by_checkpoint, 1)
+    among_tasks = spread(by_checkpoint.mean(axis=1), 0)
+    return {
+        "task": among_tasks - among_checkpoints / codes.shape[1],
+        "checkpoint": among_checkpoints - context / codes.shape[2],
+        "context": context,
+    }
 
 
 # --- projection ---

@@ -39,7 +39,8 @@ def swap(agent: Agent, dataset: Dataset, partners: int) -> dict[str, Any]:
     distance = np.square(own - acted).sum(axis=1)
     spread = np.var(np.stack(list(logged.values())), axis=0).sum()
     # Unswapped, a task needs one episode, whatever it is compared with.
-    place = np.searchsorted(tasks, pairs[0])
+    row_of = {task: row for row, task in enumerate(tasks)}
+    place = np.array([row_of[task] for task in pairs[0].tolist()])
     both = np.column_stack([pairs, [tasks, tasks]])
     found, sound = _act(agent, dataset, both, np.concatenate([acted, list(logged.values())]))
     swapped, unswapped = found[: len(own)], found[len(own) :][place]

@@ -13,7 +13,7 @@ import numpy as np
 from ertrl import rng
 from ertrl.config import Count, CountOrZero
 from ertrl.data import Dataset
-from ertrl.envs import Family, Watch, rollout
+from ertrl.envs import Family, Simulation, Watch, rollout
 from ertrl.envs.rollout import told_success
 from ertrl.evaluation.agent import Agent
 from ertrl.evaluation.context import ContextBuffer
@@ -63,10 +63,13 @@ class Trial:
         dataset: Dataset,
         config: EvaluationConfig,
         seed: int,
+        simulation: Simulation | None = None,
     ):
+        """`simulation` is one of all rows; trials of the same tasks may share it."""
         self.agent, self.family, self.dataset, self.config = agent, family, dataset, config
         self.rows = [(task, r) for task in dataset.tasks for r in range(config.repeats)]
         self.parameters = np.stack([dataset.task(task).parameters for task, _ in self.rows])
+        self.simulation = family.simulate(self.parameters) if simulation is None else simulation
         self.inference_after = config.prior_episodes * family.horizon
         self.buffer = ContextBuffer(len(self.rows), config.episodes * family.horizon, dataset.dims)
         self.z = np.tile(agent.z0, (len(self.rows), 1))
@@ -100,7 +103,10 @@ class Trial:
         return rng.generator(self.seed, stream, *self.rows[row], self._round)
 
     def infer(self, rows: np.ndarray) -> None:
-        """Replace the z of these rows by what their contexts say."""
+        """Replace the z of these rows by what their contexts say; one that is done needs none."""
+        rows = np.intersect1d(rows, self.active())
+        if not rows.size:
+            return
         z = self.agent.encode(self.buffer.context())
         self.take_over(rows, z[rows], self.buffer.count[rows])
 
@@ -131,8 +137,15 @@ class Trial:
     def rehearse(self, z: np.ndarray) -> np.ndarray:
         """Returns [row] of an episode with this z that is no part of the trial."""
         policy, seeds = lambda s, _: self.agent.act(s, z), self._seeds("rehearsal")
-        episodes = rollout(self.family, self.parameters, policy, seeds)
+        episodes = self._rollout(policy, seeds)
         return np.where(episodes.diverged | self.failed, np.nan, episodes.returns)
+
+    def _rollout(
+        self, policy, seeds: list[int], watch: Watch | None = None, rows: np.ndarray | None = None
+    ) -> Episodes:
+        """On the trial's simulation: one that consists of processes is slow to start."""
+        parts = self.family, self.parameters, policy, seeds
+        return rollout(*parts, watch, rows, simulation=self.simulation)
 
     def _seeds(self, purpose: str) -> list[int]:
         return [int(self.draw(purpose, i).integers(2**31)) for i in range(len(self.rows))]
@@ -171,7 +184,7 @@ class Trial:
         self, policy, seeds: list[int], rows: np.ndarray, watch: Watch | None = None
     ) -> Episodes:
         # The other rows only keep the batch's shape.
-        episodes = rollout(self.family, self.parameters, policy, seeds, watch, rows)
+        episodes = self._rollout(policy, seeds, watch, rows)
         self.failed[rows[episodes.diverged[rows]]] = True
         return episodes
 
