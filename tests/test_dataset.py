@@ -1,16 +1,19 @@
 """Datasets refuse what is wrong with them, and batches are what they claim to be."""
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ertrl import store
-from ertrl.data import Dataset, Sampler
+from ertrl.data import Dataset, Sampler, maps, numbers
 from ertrl.data.sampler import SamplingConfig, cumulative_preference
 from ertrl.errors import ConfigError, CorruptFileError, DataError
 from ertrl.types import Transitions
+from toys import write_dataset
 
 SAMPLING = SamplingConfig(meta_batch=4, batch_size=8, context_size=5, contexts_per_task=2)
 
@@ -25,6 +28,16 @@ def rewrite(folder, change):
     manifest = store.read_json(folder / "manifest.json")
     change(manifest)
     store.write_json(folder / "manifest.json", manifest)
+
+
+def change(folder, task, name, place, value):
+    """Change numbers of a file and seal it again."""
+    file = folder / "tasks" / f"{task:03d}" / f"{name}.npy"
+    array = np.load(file)
+    array[place] = value
+    np.save(file, array)
+    digest = store.sha256_file(file)
+    rewrite(folder, lambda m: m["tasks"][task]["files"][name].update(sha256=digest))
 
 
 def test_not_a_dataset(tmp_path):
@@ -92,14 +105,12 @@ def test_transitions_follow_the_physics(tiny_dataset):
 
 def test_early_ends_are_terminal_and_padding_is_never_read(copy):
     """Shorten episode 0 of task 0 to 4 steps, ending in a terminal state."""
-    folder = copy / "tasks" / "000"
-    arrays = {f: np.load(folder / f"{f}.npy") for f in ("lengths", "terminated", "truncated")}
-    arrays["lengths"][0], arrays["terminated"][0], arrays["truncated"][0] = 4, True, False
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-        digest = store.sha256_file(folder / f"{name}.npy")
-        rewrite(copy, lambda m, n=name, d=digest: m["tasks"][0]["files"][n].update(sha256=d))
+    reward = np.load(copy / "tasks" / "000" / "rewards.npy")[0, :4].sum(dtype=float)
+    for name, value in {"lengths": 4, "terminated": True, "truncated": False}.items():
+        change(copy, 0, name, 0, value)
+    change(copy, 0, "actions", (0, 4), 99.0)
     data = Dataset(copy).task(0)
+    assert data.returns[0] == reward
     assert len(data.steps) == (data.episodes - 1) * 20 + 4
     terminated = data.transitions(np.arange(len(data.steps))).terminated
     assert np.flatnonzero(terminated).tolist() == [3]
@@ -185,3 +196,82 @@ def test_too_large_a_meta_batch_is_refused(tiny_dataset):
     sampling = SamplingConfig(meta_batch=21)
     with pytest.raises(ConfigError, match=r"only 20 training tasks.*give --sampling.meta-batch 20"):
         Sampler(tiny_dataset, sampling, extra_batches=0, seed=0)
+
+
+@pytest.mark.parametrize("block", [1, 7, numbers.BLOCK])
+@pytest.mark.parametrize(
+    ("name", "place", "value", "told"),
+    [
+        ("actions", (4, 3, 1), -1.01, "step 3 of episode 4 of task 2 has an action of -1.01, outs"),
+        ("actions", (4, 3, 1), np.nan, "NaN or infinite numbers, first in episode 4 of task 2"),
+        ("observations", (5, 20, 0), np.inf, "NaN or infinite numbers, first in episode 5"),
+        ("rewards", (0, 0), -np.inf, "NaN or infinite numbers, first in episode 0"),
+        ("terminated", 1, True, "episode 1 of task 2 ended in a terminal state and was cut by"),
+    ],
+)
+def test_what_the_format_forbids_is_told_with_its_place(
+    copy, monkeypatch, block, name, place, value, told
+):
+    monkeypatch.setattr(numbers, "BLOCK", block)
+    assert Dataset(copy).verify() == 7 * 40 + 1
+    change(copy, 2, name, place, value)
+    with pytest.raises(CorruptFileError, match=told) as caught:
+        Dataset(copy)
+    file = "truncated" if name == "terminated" else name
+    assert f"{copy}/tasks/002/{file}.npy" in str(caught.value)
+    assert "Restore the dataset from a copy, or collect or import it again." in str(caught.value)
+
+
+def test_an_action_may_be_rounded(copy):
+    change(copy, 2, "actions", (4, 3, 1), np.nextafter(np.float32(1), np.float32(2)))
+    assert Dataset(copy).verify()
+
+
+def test_one_training_task_is_too_few(tmp_path):
+    data = write_dataset(tmp_path / "toy", tasks=1)
+    with pytest.raises(ConfigError, match=r"has 1 training task, .* at least 2\. Collect"):
+        Sampler(data, SAMPLING, extra_batches=0, seed=0)
+
+
+MANY = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+import numpy as np
+from ertrl.data import Dataset, Sampler, import_logs
+from ertrl.data.sampler import SamplingConfig
+rows = np.arange(200 * 6)
+logs = {"task": rows // 6, "episode": rows // 3, "reward": 1.0 * rows,
+        "observation": 1.0 * rows, "action": np.sin(rows)}
+import_logs(logs, sys.argv[1], progress="none")
+data = Dataset(sys.argv[1])
+assert data.verify() == 1401
+batch = Sampler(data, SamplingConfig(meta_batch=160), extra_batches=0, seed=0).batches(0, 2)
+assert (batch.rl.reward == batch.rl.observation[..., 0]).all()
+task = np.array(data.group("train"))[batch.task]
+assert (batch.rl.reward // 6 == task[..., None]).all()
+"""
+
+
+def test_hundreds_of_tasks_need_few_open_files(tmp_path):
+    subprocess.run([sys.executable, "-c", MANY, tmp_path / "many"], check=True)
+
+
+def test_a_writer_that_cannot_begin_leaves_nothing(tmp_path, monkeypatch):
+    made = store.map_array
+
+    def full(path, *spec):
+        if "002" in path.parts:
+            raise OSError(28, "No space left on device")
+        return made(path, *spec)
+
+    monkeypatch.setattr(store, "map_array", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_dataset(tmp_path / "toy")
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_were_closed_meanwhile_keep_what_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(maps, "ENOUGH", 1)
+    few = write_dataset(tmp_path / "few")
+    monkeypatch.undo()
+    assert few.fingerprint == write_dataset(tmp_path / "many").fingerprint

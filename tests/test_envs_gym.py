@@ -33,6 +33,7 @@ def test_import_registers_without_jax_and_mujoco():
     code = (
         "import sys, gymnasium\n"
         "gymnasium.make('ertrl.envs:ertrl/PointRobot-v0')\n"
+        "gymnasium.make('ertrl/PointRobot-v0')\n"
         "print([m for m in ('jax', 'mujoco', 'matplotlib') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,10 @@ import ertrl
 from conftest import options_of
 from ertrl.cli import main
 from ertrl.collection.config import CollectConfig
+from ertrl.collection.trainer import PolicyTrainer
+from ertrl.envs import FamilyEnv, FamilyVectorEnv
 from ertrl.envs.families.point_robot import PointRobot
+from ertrl.envs.rollout import rollout
 from ertrl.errors import ConfigError, PluginError
 
 pytestmark = pytest.mark.usefixtures("forgets_own_parts")
@@ -216,7 +219,7 @@ def test_a_broken_package_of_others_stops_only_who_needs_families(tmp_path, sour
     assert done.stderr.count("\n") == 1
     done = python("import ertrl; ertrl.make_family('line')")
     assert told in done.stderr.splitlines()[-1]
-    done = python("import warnings; warnings.simplefilter('default'); import ertrl")
+    done = python("import warnings; warnings.simplefilter('default'); import ertrl.envs")
     assert "ImportWarning: some environments are missing in Gymnasium: " in done.stderr
 
 
@@ -229,3 +232,64 @@ def test_what_fails_while_a_family_is_made_is_told_with_its_place():
 
     with pytest.raises(PluginError, match=r"mine cannot be made: test_family_mistakes.py, line \d"):
         ertrl.collect(Mine)
+
+
+ONE_BUFFER = {
+    "np.zeros((size, 1))": "np.zeros((size, 1), np.float32)",
+    "self._x = self._x + 0.1 * np.clip(action, -1, 1)": "self._x += 0.1 * np.clip(action, -1, 1)",
+    "self._x.astype(np.float32)": "self._x",
+}
+
+
+@pytest.fixture
+def one_buffer(changed):
+    """A simulation that gives the array it works on."""
+    text = LINE
+    for right, wrong in ONE_BUFFER.items():
+        assert right in text
+        text = text.replace(right, wrong)
+    file = changed()
+    Path(file).write_text(text)
+    return file
+
+
+def test_a_simulation_that_gives_its_own_array_breaks_a_promise(one_buffer, capsys):
+    told = broken(one_buffer, capsys)
+    assert list(told) == ["An observation stays what it was when the simulation goes on"]
+    assert "changed after it was given: return a copy" in told.popitem()[1]
+
+
+@pytest.fixture
+def one_buffer_line(one_buffer, monkeypatch):
+    monkeypatch.syspath_prepend(Path.cwd())
+    monkeypatch.delitem(sys.modules, "line", raising=False)
+    return importlib.import_module("line").Line()
+
+
+def test_a_simulation_that_gives_its_own_array_spoils_no_episode(one_buffer_line):
+    family, seen = one_buffer_line, []
+
+    def watch(before, action, reward, after, counts):
+        seen.append(np.concatenate([before + 0.1 * action, after], axis=1))
+
+    rollout(family, family.parameters[:2], lambda x, t: np.ones((2, 1)), [1, 2], watch)
+    moved, after = np.split(np.array(seen), 2, axis=-1)
+    np.testing.assert_allclose(moved, after, atol=1e-6)
+
+
+def test_a_simulation_that_gives_its_own_array_spoils_no_behaviour_policy(one_buffer_line):
+    trainer = PolicyTrainer(one_buffer_line, SMALL)
+    trainer.simulate(10, trainer.state.behaviour)
+    fields = "observation", "action", "next_observation"
+    stored = {name: trainer.replay._arrays[name][:, :9] for name in fields}
+    moved = stored["observation"] + 0.1 * stored["action"]
+    np.testing.assert_allclose(moved, stored["next_observation"], atol=1e-6)
+    assert np.ptp(stored["observation"]) > 0
+
+
+def test_a_simulation_that_gives_its_own_array_spoils_no_gymnasium(one_buffer_line):
+    action = np.ones(1, np.float32)
+    one, many = FamilyEnv(one_buffer_line), FamilyVectorEnv(one_buffer_line, 2)
+    for env, act in ((one, action), (many, np.stack([action, action]))):
+        seen = [env.reset(seed=0)[0], *(env.step(act)[0] for _ in range(3))]
+        assert len({float(np.ravel(x)[0]) for x in seen}) == 4

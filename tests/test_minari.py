@@ -262,6 +262,36 @@ def test_unbounded_actions_need_a_limit(tmp_path):
     np.testing.assert_allclose(4 * data.task(0).actions[0], given, rtol=1e-6)
 
 
+def test_limits_that_contradict_the_space_are_refused(tmp_path):
+    foreign("logs/a-v0")
+    for given in ({"action_low": -4}, {"action_high": [4]}, {"action_low": -4, "action_high": 4}):
+        with pytest.raises(ConfigError, match=r"a-v0: action_\w+ is .*bounds \[-?2.0\].*Leave"):
+            import_logs("minari:logs/a-v0", tmp_path / "a", progress="none", **given)
+    same = import_logs("minari:logs/a-v0", tmp_path / "a", action_low=-2, progress="none")
+    assert same.manifest["action_low"] == [-2.0]
+
+
+def test_one_limit_is_for_what_has_none(tmp_path):
+    half = Box(np.array([-2, 0]), np.array([2, np.inf], np.float32), dtype=np.float32)
+    foreign("logs/a-v0", episode(actions=np.ones((4, 2), np.float32)), action=half)
+    with pytest.raises(DataError, match=r"no bounds.*--action-low"):
+        import_minari(["logs/a-v0"], tmp_path / "a", progress="none")
+    with pytest.raises(ConfigError, match=r"action_high is given as \[3, 5\]"):
+        import_minari(["logs/a-v0"], tmp_path / "a", bounds=(None, [3, 5]), progress="none")
+    data = import_minari(["logs/a-v0"], tmp_path / "a", bounds=(None, 5.0), progress="none")
+    assert data.manifest["action_low"] == [-2.0, 0.0]
+    assert data.manifest["action_high"] == [2.0, 5.0]
+
+
+def test_an_end_with_the_time_limit_is_an_end(tmp_path):
+    """Gymnasium tells both in one step."""
+    last = np.array([False, False, False, True])
+    foreign("logs/a-v0", episode(terminations=last, truncations=last))
+    import_minari(["logs/a-v0"], tmp_path / "a", progress="none")
+    task = Dataset(tmp_path / "a").task(0)
+    assert (task.terminated.tolist(), task.truncated.tolist()) == ([True], [False])
+
+
 def bad(field, value):
     values = np.array(getattr(episode(), field), float)
     values[2] = value

@@ -97,6 +97,18 @@ def test_rows_do_what_the_environment_does(processes):
     assert episodes.terminated.any(), "the strongest drift ends its episode"
 
 
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_simulation_that_has_been_used_is_as_good_as_new(processes):
+    """Also where rows of the episode before ended early, or rested from its beginning."""
+    family = carts(processes=processes)
+    simulation = family.simulate(family.parameters)
+    for seed, rows in ((0, None), (1, np.array([2])), (2, None)):
+        actions = plan(5, 12, seed)
+        parts = family, family.parameters, lambda _, t, a=actions: a[t], range(5), None, rows
+        for used, new in zip(rollout(*parts, simulation), rollout(*parts), strict=True):
+            np.testing.assert_array_equal(used, new)
+
+
 def test_a_restored_simulation_goes_on_bit_for_bit():
     family, actions = carts(), plan(5, 9)
     one, other = (family.simulate(family.parameters) for _ in range(2))
@@ -158,6 +170,9 @@ def test_other_mistakes_are_named():
         carts(horizon=None)
     with pytest.raises(ConfigError, match="at least two dictionaries"):
         carts(tasks=[0.1, 0.2, 0.3])
+    one = {"train": [{"drift": 0.1}], "test-id": [{"drift": 0.2}]}
+    with pytest.raises(ConfigError, match="the group train has 1 tasks; at least 2 are needed"):
+        carts(tasks=one)
     with pytest.raises(ConfigError, match="task 1 has"):
         carts(tasks=[{"drift": 1}, {"drfit": 1}, {"drift": 1}])
     with pytest.raises(PluginError, match=r"'point-robot' is the name of ertrl.envs.families"):

@@ -1,5 +1,6 @@
 """Files are whole or not there, and damage is noticed."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from ertrl import store
-from ertrl.errors import CorruptFileError, RunError
+from ertrl.errors import CorruptFileError, DataError, RunError
 
 
 def test_sealed_json_round_trip_keeps_order(tmp_path):
@@ -89,5 +90,68 @@ def test_a_directory_in_use_is_refused_and_freed_by_death(tmp_path):
     holder.wait()
     holder.stdout.close()
     with store.exclusive(tmp_path):
-        assert (tmp_path / ".lock").read_text() == str(os.getpid())
+        assert (tmp_path / ".lock").read_text().split()[0] == str(os.getpid())
     assert (tmp_path / ".lock").read_text() == "", "a process that goes on no longer holds it"
+
+
+def test_a_number_that_another_process_got_holds_nothing(tmp_path):
+    lock = tmp_path / ".lock"
+    with store.exclusive(tmp_path):
+        assert store.in_use(tmp_path)
+        written = lock.read_text()
+    assert not store.in_use(tmp_path)
+    process, began, host = written.split()
+    assert (process, host) == (str(os.getpid()), store.HOST)
+    lock.write_text(f"{process} {began} {host}")
+    assert store.in_use(tmp_path)
+    for stale in (
+        f"{process} {int(began) - 1} {host}",
+        f"99999999 {began} {host}",
+        "99999999",
+        "x",
+    ):
+        lock.write_text(stale)
+        assert not store.in_use(tmp_path), stale
+
+
+def test_of_another_host_the_lock_itself_says_who_holds_it(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.write_text("123 456 elsewhere")
+    assert not store.in_use(tmp_path), "it was killed"
+    with open(lock) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert store.in_use(tmp_path)
+        with (
+            pytest.raises(RunError, match=r"in use by process 123 on elsewhere\. Wait"),
+            store.exclusive(tmp_path),
+        ):
+            pass
+
+
+def test_a_place_that_was_taken_just_before_the_lock_is_refused(tmp_path, monkeypatch):
+    exclusive = store.exclusive
+
+    def late(lock):
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "manifest.json").touch()
+        return exclusive(lock)
+
+    monkeypatch.setattr(store, "exclusive", late)
+    with pytest.raises(DataError, match="data already exists"), store.claim(tmp_path / "data"):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["data"], "the lock is gone"
+
+
+def test_a_lock_that_its_holder_removes_just_then_is_not_held_by_two(tmp_path, monkeypatch):
+    """Who waits at a file that is gone would hold nothing, beside the next one who comes."""
+    lock, flock = tmp_path / ".lock", fcntl.flock
+    lock.touch()
+
+    def late(file, how):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        lock.unlink()  # opened before, locked after
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with store.exclusive(tmp_path), pytest.raises(RunError, match="in use by process"):
+        store.exclusive(tmp_path).__enter__()

@@ -13,7 +13,7 @@ import shutil
 import socket
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import equinox as eqx
 import jax
@@ -212,13 +212,18 @@ def claim(path: Path) -> Generator[None]:
 
     The lock is a hidden folder beside it, which is gone afterwards.
     """
-    with contextlib.suppress(OSError):  # not there, no folder, or not empty
-        path.rmdir()
-    if path.exists():
-        raise DataError(f"{path} already exists. Choose another place, or remove it.")
+
+    def free() -> None:
+        with contextlib.suppress(OSError):  # not there, no folder, or not empty
+            path.rmdir()
+        if path.exists():
+            raise DataError(f"{path} already exists. Choose another place, or remove it.")
+
+    free()
     lock = path.with_name(f".{path.name}.lock")
     with exclusive(lock):
         try:
+            free()  # another process may have completed it meanwhile
             yield
         finally:
             shutil.rmtree(lock, ignore_errors=True)
@@ -230,18 +235,9 @@ def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
 
     Where another one holds it, `wait` for that one (for work that takes moments) or raise.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".lock", "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            file.seek(0)
-            raise RunError(
-                f"{directory} is in use by process {file.read().strip() or '?'}. "
-                "Wait for it to end, or stop it."
-            ) from None
+    with _locked(directory, wait=wait) as file:
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(f"{os.getpid()} {_began(os.getpid())} {HOST}")
         file.flush()
         try:
             yield
@@ -249,12 +245,53 @@ def exclusive(directory: Path, *, wait: bool = False) -> Generator[None]:
             file.truncate(0)  # who reads it learns that nobody holds the directory
 
 
+def _locked(directory: Path, *, wait: bool) -> IO[str]:
+    """The open lock of a directory, held."""
+    while True:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = open(directory / ".lock", "a+")  # noqa: SIM115 (whoever asked closes it)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            file.seek(0)
+            process, *more = file.read().split() or "?"
+            file.close()
+            elsewhere = f" on {more[-1]}" if more and more[-1] != HOST else ""
+            raise RunError(
+                f"{directory} is in use by process {process}{elsewhere}. "
+                "Wait for it to end, or stop it."
+            ) from None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(directory / ".lock")):
+                return file
+        file.close()  # its holder removed it just then: what is locked is nobody's
+
+
 def in_use(directory: Path) -> bool:
     """Whether the process that last held the directory is alive.
 
-    Trying its lock would be more exact, but could turn away a process that starts just then.
+    Trying its lock would be more exact, but could turn away a process that starts just then. It is
+    tried where the file does not tell: on another host, whose processes nobody here knows.
     """
     try:
-        return _alive(int((directory / ".lock").read_text()))
+        with open(directory / ".lock") as file:
+            holder = file.read().split()
+            if not holder:
+                return False
+            if len(holder) == 3 and holder[2] == HOST:
+                process, began, _ = holder
+                return _alive(int(process)) and _began(int(process)) == began
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     except (OSError, ValueError):
-        return False
+        pass
+    return False
+
+
+def _began(process: int) -> str:
+    """When it started, where the system says so: the number of a dead one is given again."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "?"

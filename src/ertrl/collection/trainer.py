@@ -175,10 +175,10 @@ class PolicyTrainer:
             else:
                 action = self._act(behaviour, self._observation, act_key, t)
             step = self._simulation.step(action)
-            family.check_observations(step.observation, size, "step")
+            after = family.check_observations(step.observation, size, "step")
             self.replay.add(self._tasks, self._observation, action, step)
             self._age += 1
-            self._observation = step.observation
+            self._observation = after
             over = np.flatnonzero(step.terminated | step.diverged | (self._age == family.horizon))
             if over.size:
                 self._observation = self._reset(self._reset_seeds(t + 1)[over], over)

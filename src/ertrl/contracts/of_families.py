@@ -33,12 +33,13 @@ def run(family: Family, rows, threads: int | None = None, tasks=None) -> tuple[n
     """Observations [steps + 1, N, O], outcomes and terminations [steps, N, ...] of the rows."""
     parameters = family.parameters[rows if tasks is None else tasks]
     simulation = family.simulate(parameters, threads)
-    observations, outcomes, terminated = [simulation.reset([100 + r for r in rows])], [], []
+    seen = simulation.reset([100 + r for r in rows])
+    observations, outcomes, terminated = [np.array(seen)], [], []  # copies of what may be changed
     for action in plan(rows, family):
         step = simulation.step(action)
-        observations.append(step.observation)
-        outcomes.append(step.outcome)
-        terminated.append(step.terminated)
+        observations.append(np.array(step.observation))
+        outcomes.append(np.array(step.outcome))
+        terminated.append(np.array(step.terminated))
         demand(not step.diverged.any(), "a simulation diverged under random actions")
     return np.stack(observations), np.stack(outcomes), np.stack(terminated)
 
@@ -91,6 +92,22 @@ def a_reset_gives_all_rows(family: Family) -> None:
     others = np.arange(n) != 1
     _same([again[others]], [seen[others]], "reset() of a row changed what other rows see")
     _same([again[1]], [first[1]], "a row that was reset did not start as its seed says")
+
+
+def observations_are_left_alone(family: Family) -> None:
+    """An observation stays what it was when the simulation goes on."""
+    rows = some_tasks(family, 3)
+    simulation = family.simulate(family.parameters[rows])
+    given = [simulation.reset(list(range(len(rows))))]
+    kept = [np.array(given[0])]
+    for action in plan(rows, family):
+        given.append(simulation.step(action).observation)
+        kept.append(np.array(given[-1]))
+    given.append(simulation.reset([7], np.array([0])))
+    kept.append(np.array(given[-1]))
+    simulation.step(plan(rows, family, 1)[0])
+    otherwise = "an observation changed after it was given: return a copy of it"
+    _same(given, kept, otherwise)
 
 
 def company_does_not_matter(family: Family) -> None:
@@ -198,6 +215,7 @@ FAMILY_CHECKS = (
     same_seeds_same_trajectories,
     actions_are_cut,
     a_reset_gives_all_rows,
+    observations_are_left_alone,
     company_does_not_matter,
     a_restored_simulation_goes_on,
     tasks_differ_as_declared,

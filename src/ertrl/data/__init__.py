@@ -3,6 +3,8 @@
 layout.py          the format: arrays, manifest, checksums
 writer.py          a dataset grows, and is sealed
 dataset.py         ... and is read, memory-mapped
+maps.py            which of its files are open
+numbers.py         which of its numbers the format forbids
 sampler.py         batches for training
 scaling.py         what observations and rewards are scaled by
 same_family.py     is the family still the one that the data is of?

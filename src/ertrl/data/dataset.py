@@ -9,6 +9,8 @@ import numpy as np
 from ertrl import store
 from ertrl.config import fingerprint
 from ertrl.data import layout
+from ertrl.data.maps import Maps
+from ertrl.data.numbers import check_numbers
 from ertrl.data.same_family import family_changes
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import CorruptFileError, DataError, unknown
@@ -20,9 +22,18 @@ class TaskData(Described):
     """The logged episodes of one task."""
 
     def __init__(
-        self, folder: Path, entry: dict[str, Any], horizon: int, dims: Dims, name: str = ""
+        self,
+        folder: Path,
+        entry: dict[str, Any],
+        horizon: int,
+        dims: Dims,
+        name: str = "",
+        maps: Maps | None = None,
     ):
-        """Map the arrays and check that they are what the manifest says."""
+        """Check that the arrays are what the manifest says; the large ones stay in their files.
+
+        Tasks of one dataset share its `maps`, which limit how many files are open.
+        """
         self.task: int = entry["task"]
         self.name = name
         """What the logs call it; empty for tasks that have only numbers."""
@@ -31,19 +42,41 @@ class TaskData(Described):
         self.reference: dict[str, float] = entry["reference"]
         self.episodes: int = entry["episodes"]
         self._horizon = horizon
-        arrays = {}
+        self._maps = Maps("r") if maps is None else maps
         expected = layout.task_arrays(self.episodes, horizon, dims.observation, dims.action)
-        for name, spec in expected.items():
-            arrays[name] = store.map_again(folder / entry["files"][name]["path"], *spec, mode="r")
-        self.observations: np.ndarray = arrays["observations"]
-        self.actions: np.ndarray = arrays["actions"]
-        self.rewards: np.ndarray = arrays["rewards"]
+        self._places = {
+            name: (folder / entry["files"][name]["path"], spec) for name, spec in expected.items()
+        }
+        for name in ("observations", "actions", "rewards"):
+            self._map(name)
         self.lengths, self.terminated, self.truncated, self.checkpoints = (
-            np.asarray(arrays[name])
-            for name in ("lengths", "terminated", "truncated", "checkpoints")
+            self._read(name) for name in ("lengths", "terminated", "truncated", "checkpoints")
         )
         if self.lengths.min() < 1 or self.lengths.max() > horizon:
             raise DataError(f"{folder}: task {self.task} has an episode of impossible length")
+
+    def _map(self, name: str) -> np.ndarray:
+        return self._maps.get(*self._places[name])
+
+    def _read(self, name: str) -> np.ndarray:
+        """A copy in memory, which leaves no file open."""
+        path, spec = self._places[name]
+        return np.array(store.map_again(path, *spec, mode="r"))
+
+    @property
+    def observations(self) -> np.ndarray:
+        """[E, L + 1, O], memory-mapped, as are the next two."""
+        return self._map("observations")
+
+    @property
+    def actions(self) -> np.ndarray:
+        """[E, L, A]."""
+        return self._map("actions")
+
+    @property
+    def rewards(self) -> np.ndarray:
+        """[E, L]."""
+        return self._map("rewards")
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -64,7 +97,8 @@ class TaskData(Described):
     @cached_property
     def returns(self) -> np.ndarray:
         """Undiscounted return of each episode."""
-        return np.asarray(self.rewards).sum(axis=1, dtype=np.float64)
+        real = np.arange(self._horizon) < self.lengths[:, None]
+        return np.where(real, self.rewards, 0).sum(axis=1, dtype=np.float64)
 
     def transitions(self, which: np.ndarray, *, timeouts_terminate: bool = False) -> Transitions:
         """Transitions by their number (0 <= which < len(steps)); any shape."""
@@ -124,9 +158,9 @@ class Dataset(Described):
         )
         if verify:
             self._check_files()
-        names = self._task_names()
+        names, maps = self._task_names(), Maps("r")
         self.tasks = {
-            entry["task"]: TaskData(self.path, entry, self.horizon, self.dims, name)
+            entry["task"]: TaskData(self.path, entry, self.horizon, self.dims, name, maps)
             for entry, name in zip(self.manifest["tasks"], names, strict=True)
         }
         if verify:
@@ -183,13 +217,8 @@ class Dataset(Described):
 
     def _check_numbers(self) -> None:
         """A sealed file may still hold what no simulation measured."""
-        for task, data in self.tasks.items():
-            for name in ("observations", "actions", "rewards"):
-                if not all(np.isfinite(episode).all() for episode in getattr(data, name)):
-                    raise CorruptFileError(
-                        f"{self.path / layout.file_of(task, name)} holds NaN or infinite numbers; "
-                        "what cannot be learned from must not be in a dataset"
-                    )
+        for data in self.tasks.values():
+            check_numbers(self.path, data)
 
     def make_family(self) -> Family:
         if not self.has_simulator:

@@ -10,6 +10,7 @@ from annotated_types import Interval
 from ertrl import rng
 from ertrl.config import UNSAID, Amount, Count
 from ertrl.data.dataset import Dataset
+from ertrl.envs.tasks import FEWEST
 from ertrl.errors import ConfigError
 from ertrl.types import Context, TaskBatch, Transitions
 
@@ -62,6 +63,12 @@ class Sampler:
         With a `window`, the first transitions of the RL batch come with those that followed, too.
         """
         self._tasks = dataset.group("train")
+        if len(self._tasks) < FEWEST:
+            raise ConfigError(
+                f"{dataset.path} has {len(self._tasks)} training task{'s' * (not self._tasks)}, "
+                f"but an agent learns from how tasks differ, at least {FEWEST}. Collect or import "
+                "data of more tasks, or hold out fewer of them"
+            )
         if config.meta_batch > len(self._tasks):
             raise ConfigError(
                 f"sampling.meta_batch is {config.meta_batch}, but {dataset.path} has only "

@@ -15,6 +15,7 @@ from ertrl import store
 from ertrl.data import layout
 from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset
+from ertrl.data.maps import Maps
 from ertrl.envs.family import Family
 from ertrl.errors import ConfigError, DataError
 from ertrl.provenance import provenance
@@ -113,20 +114,31 @@ class DatasetWriter:
         self._work = path.with_name(f".{path.name}.partial")
         self._place = ExitStack()
         self._place.enter_context(store.claim(path))
-        if filled is None:
+        self._filled = dict(zip(episodes, filled or [0] * len(episodes), strict=True))
+        sizes = about.horizon, about.observation_dim, about.action_dim
+        self._specs = {t: layout.task_arrays(count, *sizes) for t, count in episodes.items()}
+        self._maps = Maps("r+")
+        try:
+            self._open(new=filled is None)
+        except BaseException:
+            self.abandon() if filled is None else self.pause()
+            raise
+
+    def _open(self, *, new: bool) -> None:
+        """Make all files, or look whether they fit."""
+        if new:
             shutil.rmtree(self._work, ignore_errors=True)
         for stale in self._work.rglob("*.tmp"):
             stale.unlink()
-        self._filled = dict(zip(episodes, filled or [0] * len(episodes), strict=True))
-        open_map = store.map_array if filled is None else store.map_again
-        sizes = about.horizon, about.observation_dim, about.action_dim
-        self._arrays = {
-            task: {
-                name: open_map(self._work / layout.file_of(task, name), *spec)
-                for name, spec in layout.task_arrays(count, *sizes).items()
-            }
-            for task, count in episodes.items()
-        }
+        for task, specs in self._specs.items():
+            for name, spec in specs.items():
+                if new:
+                    store.map_array(self._work / layout.file_of(task, name), *spec)
+                else:
+                    self._map(task, name)
+
+    def _map(self, task: int, name: str) -> np.memmap:
+        return self._maps.get(self._work / layout.file_of(task, name), self._specs[task][name])
 
     @property
     def filled(self) -> list[int]:
@@ -134,16 +146,23 @@ class DatasetWriter:
 
     def rows(self, task: int) -> list[np.ndarray]:
         """The arrays of one task, empty rows at their end."""
-        return list(self._arrays[task].values())
+        return list(self._arrays(task).values())
+
+    def _arrays(self, task: int) -> dict[str, np.memmap]:
+        return {name: self._map(task, name) for name in self._specs[task]}
 
     def flush(self) -> None:
-        for arrays in self._arrays.values():
-            for array in arrays.values():
+        """Bring all to the disk: of a file that was closed meanwhile, what the system still holds.
+
+        That is what flushing a new map of it does.
+        """
+        for task in self._specs:
+            for array in self._arrays(task).values():
                 array.flush()
 
     def draw_states(self, task: int, draw: np.random.Generator, size: int) -> np.ndarray:
         """Observations [size, O] of one task that actions were taken in, with replacement."""
-        arrays = self._arrays[task]
+        arrays = self._arrays(task)
         lengths = np.asarray(arrays["lengths"][: self._filled[task]])
         which = draw.integers(lengths.sum(), size=size)
         episode = np.searchsorted(np.cumsum(lengths), which, side="right")
@@ -152,12 +171,12 @@ class DatasetWriter:
 
     def pause(self) -> None:
         """Leave what is incomplete for a later writer."""
-        self._arrays.clear()
+        self._maps.close()
         self._place.close()
 
     def abandon(self) -> None:
         """Remove what is incomplete."""
-        self._arrays.clear()
+        self._maps.close()
         shutil.rmtree(self._work, ignore_errors=True)
         self._place.close()
 
@@ -174,18 +193,22 @@ class DatasetWriter:
             "truncated": episodes.truncated,
             "checkpoints": np.full(len(good), checkpoint),
         }
-        for field, array in self._arrays[task].items():
+        for field, array in self._arrays(task).items():
             array[first : first + count] = block[field][good]
         self._filled[task] = first + count
 
     def append(self, task: int, episode: Episode) -> None:
-        """Append one episode; what lies behind its end stays zero."""
-        arrays, row, n = self._arrays[task], self._filled[task], len(episode.rewards)
+        """Append one episode; what lies behind its end stays zero.
+
+        An end that comes with the time limit, as Gymnasium may tell it, is an end.
+        """
+        arrays, row, n = self._arrays(task), self._filled[task], len(episode.rewards)
         arrays["observations"][row, : n + 1] = episode.observations
         arrays["actions"][row, :n] = episode.actions
         arrays["rewards"][row, :n] = episode.rewards
         arrays["lengths"][row] = n
-        arrays["terminated"][row], arrays["truncated"][row] = episode.terminated, episode.truncated
+        arrays["terminated"][row] = episode.terminated
+        arrays["truncated"][row] = episode.truncated and not episode.terminated
         arrays["checkpoints"][row] = episode.checkpoint
         self._filled[task] += 1
 
@@ -200,13 +223,14 @@ class DatasetWriter:
         `imported` says where data that was not collected here comes from.
         """
         tasks = []
-        for task, arrays in self._arrays.items():
+        for task, specs in self._specs.items():
             if not self._filled[task]:
                 raise DataError(f"no episode of task {task} is usable; nothing was written")
             files = {}
-            for name in list(arrays):
+            for name in specs:
                 path = layout.file_of(task, name)
-                digest = _finish(arrays.pop(name), self._work / path, self._filled[task])
+                digest = _finish(self._map(task, name), self._work / path, self._filled[task])
+                self._maps.close(self._work / path)
                 files[name] = {"path": path, "sha256": digest}
             record = records[task]
             tasks.append(

@@ -206,14 +206,17 @@ class Family(Described, ABC):
         }
 
     def check_observations(self, seen: np.ndarray, rows: int, source: str) -> np.ndarray:
-        """What a simulation of so many rows gave, if it has the declared size."""
+        """What a simulation of so many rows gave, if it has the declared size.
+
+        A copy: a simulation may write what it sees next into the same array.
+        """
         if np.shape(seen) != (rows, self.observation_dim):
             raise PluginError(
                 f"{self.name}: {source}() gave observations of shape {np.shape(seen)}, expected "
                 f"{(rows, self.observation_dim)}: those of all rows, with as many numbers as "
                 "`layout` has"
             )
-        return seen
+        return np.array(seen, np.float32)
 
     def task_parameters(self, task: Task) -> np.ndarray:
         """Parameters of a task of the table, or one's own, checked."""

@@ -91,7 +91,7 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Start an episode; Gymnasium's generator draws the seed of the simulation."""
         super().reset(seed=seed)
         observation = self._simulation.reset([int(self.np_random.integers(2**31))])[0]
-        return observation, {"parameters": self.parameters.copy()}
+        return observation.copy(), {"parameters": self.parameters.copy()}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         action = self.family.actions.cut(action)[None]
@@ -104,7 +104,8 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         info["diverged"] = diverged
         if step.success is not None and not np.isnan(step.success[0]):
             info["success"] = float(step.success[0])
-        return step.observation[0], float(reward), bool(step.terminated[0]), diverged, info
+        seen = step.observation[0].copy()  # the simulation may write the next one over it
+        return seen, float(reward), bool(step.terminated[0]), diverged, info
 
     def render(self) -> np.ndarray:
         """A picture [height, width, 3] of the current state."""
@@ -192,7 +193,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         actions = self.family.actions.cut(actions)
         step = self._simulation.step(actions)
         reward = self.family.reward(step.outcome, actions, self.parameters)
-        observation = step.observation
+        observation = step.observation.copy()
         if restarted.any():
             observation = self._restart(np.flatnonzero(restarted))
         self._elapsed = np.where(restarted, 0, self._elapsed + 1)
@@ -213,7 +214,7 @@ class FamilyVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def _restart(self, rows: np.ndarray) -> np.ndarray:
         """Observations of all rows after the given ones restarted."""
         seeds = [int(self._random[row].integers(2**31)) for row in rows]
-        return self._simulation.reset(seeds, rows)
+        return self._simulation.reset(seeds, rows).copy()
 
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, bool)
@@ -245,6 +246,6 @@ def _register_installed() -> Iterator[ErtrlError]:
 
 
 for _problem in _register_installed():
-    # Seen with `python -W default`: `import ertrl` and commands that need no family go on, and
+    # Seen with `python -W default`: `import ertrl.envs` and commands that need no family go on, and
     # whoever asks for one is told as an error.
     warnings.warn(f"some environments are missing in Gymnasium: {_problem}", ImportWarning, 2)

@@ -8,7 +8,7 @@ from ertrl.envs.family import Family
 from ertrl.envs.foreign import Make
 from ertrl.envs.gym import register_env
 from ertrl.envs.gym_family import Expert, GymFamily, Reward
-from ertrl.envs.tasks import split_tasks
+from ertrl.envs.tasks import FEWEST, split_tasks
 from ertrl.errors import ConfigError, unknown
 from ertrl.plugins import check_name
 
@@ -88,6 +88,11 @@ def _split(name: str, tasks: Tasks) -> tuple[dict[str, list[int]], list[Mapping[
             "[{'mass': 0.5}, {'mass': 1.0}], or such lists by group"
         )
     if isinstance(tasks, Mapping):
+        if "train" in lists and len(lists["train"]) < FEWEST:
+            raise ConfigError(
+                f"{name}: the group train has {len(lists['train'])} tasks; at least {FEWEST} are "
+                "needed, because an agent learns from how tasks differ"
+            )
         groups = [group for group, members in lists.items() for _ in members]
     else:
         groups = list(split_tasks([str(i) for i in range(len(table))]).values())

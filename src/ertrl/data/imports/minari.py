@@ -274,14 +274,26 @@ def _common_bounds(sources: list[Source], given: tuple[Limit, Limit]) -> ActionR
                 "observations and the bounds of actions"
             )
     bounds = np.stack([done.low, done.high]).astype(np.float64)
-    if not np.isfinite(bounds).all():
-        if any(limit is None for limit in given):
+    span = range_of_actions(given, bounds)
+    own = np.stack([span.low, span.high])
+    for limit, name, end, wanted in zip(given, ("low", "high"), bounds, own, strict=True):
+        fixed = np.isfinite(end)
+        if limit is None:
+            if fixed.all():
+                continue
             raise DataError(
                 f"{first.identity}: actions have no bounds ({done}), so they cannot be scaled to "
                 "[-1, 1]; give the lowest and the highest with --action-low and --action-high"
             )
-        own = range_of_actions(given, bounds)
-        bounds = np.where(np.isfinite(bounds), bounds, (own.low, own.high))
+        # One number beside known bounds stands for the unknown ones; several speak of all.
+        speaks_of_all = fixed.all() or np.size(limit) > 1
+        if speaks_of_all and not np.allclose(wanted[fixed], end[fixed]):
+            raise ConfigError(
+                f"{first.identity}: action_{name} is given as {limit}, but its action space has "
+                f"the bounds {end.tolist()}, which its actions are scaled from. Leave out "
+                f"--action-{name}; if the space is wrong, correct it in the Minari dataset"
+            )
+    bounds = np.where(np.isfinite(bounds), bounds, own)
     if not (bounds[0] < bounds[1]).all():
         raise DataError(f"{first.identity}: the action space {done} leaves nothing to choose")
     return ActionRange(*bounds)
