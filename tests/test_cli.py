@@ -8,9 +8,13 @@ import sys
 import pytest
 
 from conftest import TINY_COLLECT, TINY_TRAIN, options_of
-from ertrl import api
+from ertrl import api, store
 from ertrl.cli import COMMANDS, main
 from ertrl.cli.evaluate import _probe_lines
+from ertrl.plugins import only_runtime
+from ertrl.reporting.read.runs import read_runs
+from ertrl.reporting.write.numbers import raw_numbers
+from fake_runs import fake_run
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -57,6 +61,8 @@ def test_no_command_and_unknown_command(capsys):
     [
         (["collect", "point-robt"], "Did you mean 'point-robot'?"),
         (["collect"], "say which FAMILY"),
+        (["report"], "`ertrl report runs` takes all"),
+        (["evaluate"], "`ertrl evaluate runs` takes all"),
         (["collect", "point-robot", "--stepss", "5"], "--steps"),
         (["collect", "point-robot", "--profile", "papr"], "Did you mean 'paper'?"),
         (["collect", "ant-dir", "--option", "splt=released"], "Did you mean 'split'?"),
@@ -221,3 +227,72 @@ def test_probes_of_logs_have_no_empty_heading():
     lines = _probe_lines({"regression": [], "leak": leak, "swap": swap})
     assert lines[1].startswith("telling the behaviour")
     assert lines[-1].endswith("not measured: there is no simulator to act in")
+
+
+def test_verify_looks_at_all_and_says_which_are_bad(capsys, tmp_path, tiny_run, tiny_dataset):
+    words = "verify", tiny_dataset.path, tmp_path / "nowhere", tiny_run.path
+    code, out, err = run(capsys, *words)
+    assert code == 1
+    first, second, third = out.splitlines()
+    assert "dataset" in first
+    assert "is neither a dataset nor a run" in second
+    assert third.endswith("files are whole")
+    assert "1 of 3 could not be verified" in err
+    code, out, _ = run(capsys, *words, "--json")
+    found = json.loads(out)["verified"]
+    assert [("problem" in one) for one in found] == [False, True, False]
+
+
+def test_a_mistake_is_json_for_a_program_that_asked_for_json(capsys, tiny_dataset):
+    code, out, err = run(capsys, "verify", "nowhere/at/all", "--json")
+    assert code == 1
+    assert "problem" in json.loads(out)["verified"][0], "one value, the result"
+    code, out, err = run(capsys, "data", "info", "nowhere", "--json")
+    assert code > 0
+    assert f"error: {json.loads(out)['error']}" == err.strip()
+    code, out, err = run(capsys, "watch", "x", "--evry", "3", "--json")
+    assert code == 2
+    assert "standard error says why" in json.loads(out)["error"]
+    assert "--evry" in err
+
+
+def test_a_program_that_no_longer_reads_gets_no_traceback():
+    code = "import sys, ertrl.cli; sys.exit(ertrl.cli.main(['data', 'info', 'nowhere', '--json']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    told = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() != 0
+    assert "Traceback" not in told
+
+
+def test_published_numbers_alone_make_a_report(capsys, tmp_path):
+    runs = [fake_run(tmp_path / "runs", seed=seed) for seed in range(2)]
+    store.write_json(tmp_path / "results.json", raw_numbers(read_runs(runs)))
+    words = "report", "--beside", tmp_path / "results.json", "--out", tmp_path / "page"
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "ER-TRL" in out
+    assert (tmp_path / "page" / "report.html").exists()
+
+
+def test_a_package_that_an_own_file_lacks_is_not_ours_to_explain(monkeypatch):
+    missing = ModuleNotFoundError("No module named 'pybullet'", name="pybullet.sub")
+    assert only_runtime("`ertrl collect`", missing) is missing
+    ours = ModuleNotFoundError("No module named 'sklearn'", name="sklearn.svm")
+    assert "needs the package sklearn" in str(only_runtime("`ertrl probe`", ours))
+
+
+def test_without_a_package_of_the_whole_only_the_runtime_is_said_to_be_there(capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("ertrl.cli.list")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ertrl.cli.options", None)  # ours: a bug, not an installation
+    with pytest.raises(ModuleNotFoundError):
+        run(capsys, "list")
+    code = "import sys; sys.modules['tyro'] = None; import ertrl.cli; ertrl.cli.main(['list'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.startswith("error: `ertrl list` needs the package tyro")
+    assert "pip install" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

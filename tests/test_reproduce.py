@@ -565,7 +565,7 @@ def test_without_ray_its_executor_says_so_at_once(capsys, tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "ray", None)
     words = ["reproduce", "--executor", "ray", "--out", str(tmp_path / "out")]
     for more in ([], ["--dry-run"]):
-        assert main([*words, *more]) == 1
+        assert main([*words, *more]) == 3
         assert "pip install '.[ray]'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

@@ -415,12 +415,34 @@ class Nothing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Nothing())
-import importlib.util
-real = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name == "gymnasium" else real(name)
 import ertrl.runtime
 foreign = {name.split(".")[0] for name in sys.modules}
 print(sorted(foreign & {"jax", "jaxlib", "equinox", "mujoco", "gymnasium", "safetensors", "scipy"}))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_runtime_is_imported_alone_where_everything_is_installed():
+    code = """
+import sys
+from ertrl import runtime
+print([name for name in ("gymnasium", "jax", "ertrl.envs") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_more_than_the_runtime_needs_more_than_numpy():
+    code = """
+import sys
+sys.modules["equinox"] = None  # as if it were not installed
+import ertrl
+try:
+    ertrl.load_agent
+except ertrl.errors.MissingExtra as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "ertrl.load_agent needs the package equinox" in done.stdout
+    assert "pip install" in done.stdout

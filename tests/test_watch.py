@@ -34,7 +34,7 @@ def test_a_run_is_seen_running_and_then_stopped(tmp_path):
     # 400 updates in 40 s, and 1500 are left.
     assert seen.seconds_left == pytest.approx(150, rel=1e-3)
     assert look(run).status == "stopped"
-    (run.path / ".lock").write_text("99999999")  # killed: its number is still there
+    (run.path / ".lock").write_text(f"99999999 1 {store.HOST}")  # killed: its number is still there
     later = look(run)
     assert (later.status, later.step, later.seconds_left) == ("stopped", 500, None)
 
@@ -67,3 +67,18 @@ def test_a_damaged_log_is_an_error(tmp_path, capsys):
     (run / "metrics.jsonl").write_text("{oops\n")
     assert main(["watch", str(run)]) == 1
     assert "holds a line that is not JSON" in capsys.readouterr().err
+
+
+def test_an_odd_run_does_not_hide_the_others(tiny_run, tmp_path, capsys):
+    (tmp_path / "good").symlink_to(tiny_run.path)
+    damaged = fake_run(tmp_path)
+    (damaged / "metrics.jsonl").write_text("{oops\n")
+    assert main(["watch", str(tmp_path), "--once"]) == 0
+    text = capsys.readouterr().out
+    assert "finished" in text
+    assert "unreadable" in text
+    assert "holds a line that is not JSON" in " ".join(text.split())
+    assert main(["watch", str(tmp_path), "--json"]) == 0
+    seen = {run["status"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
+    assert seen["finished"]["step"] == 40
+    assert "metrics.jsonl" in seen["unreadable"]["problem"]

@@ -18,11 +18,7 @@ if sys.argv[0].endswith(("/ertrl", "-m")):
 
     signal(SIGINT, lambda *_: (os.write(2, b"stopped\n"), os._exit(130)))
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-if find_spec("gymnasium"):  # not where only exported agents run: `ertrl.runtime` needs NumPy alone
-    from ertrl import envs  # its import makes the environments known to gymnasium.make
 
 if TYPE_CHECKING:
     from ertrl import envs, runtime
@@ -90,9 +86,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ertrl' has no attribute {name!r}")
     from importlib import import_module
 
-    if name in ("envs", "runtime"):
-        return import_module(f"ertrl.{name}")
-    value = getattr(import_module(_HOMES.get(name, "ertrl.api")), name)
+    try:
+        if name in ("envs", "runtime"):
+            return import_module(f"ertrl.{name}")
+        value = getattr(import_module(_HOMES.get(name, "ertrl.api")), name)
+    except ModuleNotFoundError as missing:
+        from ertrl.plugins import only_runtime
+
+        raise only_runtime(f"ertrl.{name}", missing) from None
     globals()[name] = value
     return value
 

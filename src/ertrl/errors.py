@@ -24,7 +24,7 @@ class DataError(ErtrlError):
     """A dataset is incomplete or does not fit what is asked of it."""
 
 
-class MissingExtra(ErtrlError):
+class MissingExtra(ErtrlError, ImportError):
     """A package that only some commands need is not installed."""
 
     exit_code = 3

@@ -17,7 +17,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, entry_points, requires
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -276,3 +276,25 @@ def require(package: str, extra: str) -> ModuleType:
             f"this needs the package {package} ({error}). Install it in the folder of ertrl's "
             f"repository: pip install '.[{extra}]'"
         ) from None
+
+
+def only_runtime(wanted: str, missing: ModuleNotFoundError) -> Exception:
+    """What to tell whoever wants more than the runtime where only NumPy is installed."""
+    if (missing.name or "").split(".")[
+        0
+    ] not in _required():  # of somebody's own file, or our mistake
+        return missing
+    return MissingExtra(
+        f"{wanted} needs the package {missing.name}, which is not installed: here is only what "
+        "`ertrl.runtime` needs. Install all of ertrl in the folder of its repository: pip install ."
+    )
+
+
+def _required() -> set[str]:
+    """Modules of the packages that ertrl does not install without."""
+    try:
+        told = [one for one in requires("ertrl") or () if "extra ==" not in one]
+    except PackageNotFoundError:
+        return set()
+    names = {re.split(r"[^\w.-]", one)[0] for one in told}
+    return {name.replace("scikit-learn", "sklearn").replace("-", "_") for name in names}

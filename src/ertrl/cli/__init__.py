@@ -12,8 +12,10 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ertrl import __version__
-from ertrl.cli.common import command_list, use_huge_pages, use_plugins, use_threads
+from ertrl.cli import common
+from ertrl.cli.common import command_list
 from ertrl.errors import ConfigError, ErtrlError, Interrupted, unknown
+from ertrl.plugins import only_runtime
 from ertrl.signals import answer_control_c, follow_parent
 
 
@@ -73,33 +75,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")
         warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"  # ty: ignore
         if name in ("train", "bench"):
-            use_huge_pages()
+            common.use_huge_pages()
         follow_parent()
+    common.printed.clear()
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        if name not in COMMANDS:
-            raise ConfigError(unknown("command", name, COMMANDS))
-        use_threads(words, COMMANDS[name].threads)
-        words = use_plugins(words)
-        command = import_module(f"ertrl.cli.{name.replace('-', '_')}")
-        if arguments is None:  # from here on there may be something to leave in order
-            answer_control_c()
-        command.run(words)
+        _run(name, words, answering=arguments is None)
         return 0
     except Interrupted as stop:
-        print(stop, file=sys.stderr)
-        return stop.exit_code
+        told, code = str(stop), stop.exit_code
     except ErtrlError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+        told, code = f"error: {error}", error.exit_code
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
+        told, code = "stopped", 130
     except MemoryError as error:
-        print(f"error: not enough memory ({error}); choose smaller sizes", file=sys.stderr)
-        return 1
+        told, code = f"error: not enough memory ({error}); choose smaller sizes", 1
     except BrokenPipeError:
         return 141
+    except SystemExit as stop:  # of the parser, which has explained it
+        if stop.code:
+            common.output_problem("these words cannot be read; standard error says why", words)
+        raise
     except OSError as error:
-        print(f"error: {error}. Nothing that was complete before is lost.", file=sys.stderr)
-        return 1
+        told, code = f"error: {error}. Nothing that was complete before is lost.", 1
+    print(told, file=sys.stderr)
+    common.output_problem(told.removeprefix("error: "), words)
+    return code
+
+
+def _run(name: str, words: Sequence[str], *, answering: bool) -> None:
+    """Run a command; `answering` says whether Control-C is this program's own affair."""
+    if name not in COMMANDS:
+        raise ConfigError(unknown("command", name, COMMANDS))
+    common.use_threads(words, COMMANDS[name].threads)
+    words = common.use_plugins(words)
+    try:
+        command = import_module(f"ertrl.cli.{name.replace('-', '_')}")
+        if answering:  # from here on there may be something to leave in order
+            answer_control_c()
+        command.run(words)
+    except ModuleNotFoundError as missing:
+        raise only_runtime(f"`ertrl {name}`", missing) from None

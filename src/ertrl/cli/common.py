@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ertrl.errors import ConfigError
@@ -64,14 +65,36 @@ def own_part(word: str) -> str:
     return found[0].name
 
 
+def require_runs(runs: Sequence[Any], command: str) -> None:
+    if not runs:
+        raise ConfigError(
+            f"say which runs: `ertrl {command} runs` takes all that are in the folder runs, "
+            f"`ertrl {command} runs/NAME` one of them"
+        )
+
+
 def command_list(summaries: Mapping[str, str]) -> str:
     width = max(map(len, summaries))
     return "\n".join(f"  {name:{width}}  {summary}" for name, summary in summaries.items())
 
 
+printed: list[Any] = []
+"""What this command has printed as JSON: a program that reads it expects one value."""
+
+
 def output(value: Any, text: str | None = None) -> None:
     """Print a result as text for a person or, where there is none, as JSON for a program."""
+    if text is None:
+        printed.append(value)
     print(json.dumps(value) if text is None else text)
+
+
+def output_problem(problem: str, words: Sequence[str]) -> None:
+    """Tell a program, too, that a command with these words failed."""
+    if "--json" in words and not printed:
+        with suppress(BrokenPipeError):
+            output({"error": problem})
+            sys.stdout.flush()
 
 
 def output_dataset(dataset: Any, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ertrl.cli.common import ESTIMATED, output, score_lines
+from ertrl.cli.common import ESTIMATED, output, require_runs, score_lines
 from ertrl.cli.options import Json, MovedData, Runs, Step, command
 from ertrl.errors import ConfigError
 
@@ -27,6 +27,7 @@ def run(
             two it follows where they disagree (a minute or two).
         probe_transitions: Transitions per task for the probes; fewer are faster.
     """
+    require_runs(runs, "evaluate")
     if not protocol:
         raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api

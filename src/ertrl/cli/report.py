@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ertrl.cli.common import output
+from ertrl.cli.common import output, require_runs
 from ertrl.cli.options import Json, Runs, command
 
 
@@ -21,6 +21,8 @@ def run(
         data: Dataset folders, if they have moved since training.
         beside: results.json files of other reports on the same data: their numbers join the tables.
     """
+    if not beside:
+        require_runs(runs, "report")
     from ertrl.reporting import print_summary, report
 
     page = report(runs, out, data, beside=beside)

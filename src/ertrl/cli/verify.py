@@ -1,17 +1,18 @@
 """`ertrl verify`."""
 
 from pathlib import Path
+from typing import Any
 
 from tyro.conf import Positional
 
 from ertrl.cli.common import output
 from ertrl.cli.options import Json, command
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, CorruptFileError, ErtrlError
 
 
 @command("verify")
 def run(paths: Positional[tuple[Path, ...]], json: Json = False) -> None:
-    """Check every file of a dataset, run or exported agent.
+    """Check every file of datasets, runs and exported agents; a line for each of them.
 
     Args:
         paths: Folders of datasets, runs or exported agents.
@@ -20,6 +21,22 @@ def run(paths: Positional[tuple[Path, ...]], json: Json = False) -> None:
         raise ConfigError("say which dataset, run or agent to verify")
     from ertrl import api
 
-    results = [api.verify(path) for path in paths]
-    lines = [f"{r['path']}: {r['kind']}, {r['files']} files are whole" for r in results]
-    output({"verified": results}, None if json else "\n".join(lines))
+    results: list[dict[str, Any]] = []
+    problems: list[Exception] = []
+    for path in paths:
+        try:
+            results.append(api.verify(path))
+            told = f"{path}: {results[-1]['kind']}, {results[-1]['files']} files are whole"
+        except (ErtrlError, OSError) as problem:
+            problems.append(problem)
+            results.append({"path": str(path), "problem": str(problem)})
+            told = f"{path}: {problem}"
+        if not json and (len(paths) > 1 or not problems):  # each as soon as it is known
+            print(told, flush=True)
+    if json:
+        output({"verified": results})
+    if problems and len(paths) == 1:
+        raise problems[0]
+    if problems:
+        bad = ", ".join(result["path"] for result in results if "problem" in result)
+        raise CorruptFileError(f"{len(problems)} of {len(results)} could not be verified: {bad}")

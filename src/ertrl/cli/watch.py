@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from ertrl.cli.common import output
+from ertrl.cli.common import output, require_runs
 from ertrl.cli.options import Runs, command
 from ertrl.errors import ConfigError
 
@@ -16,14 +16,12 @@ def run(runs: Runs, once: bool = False, every: float = 2.0, json: bool = False) 
         every: Seconds between two looks.
         json: Look once and print the result as JSON.
     """
-    if not runs:
-        raise ConfigError("say which runs to watch, or the folder that holds them")
+    require_runs(runs, "watch")
     if not 0.1 <= every <= 3600:
         raise ConfigError(f"--every must lie between 0.1 and 3600 seconds, got {every}")
-    from ertrl.launch.watch import look, watch
-    from ertrl.training import open_runs
+    from ertrl.launch.watch import look_at, watch
 
     if json:
-        output({"runs": [asdict(look(run)) for run in open_runs(runs)]})
+        output({"runs": [asdict(seen) for seen in look_at(runs).values()]})
     else:
         watch(runs, once=once, every=every)

@@ -1,18 +1,20 @@
 """Follow training from outside: reads what runs write, touches nothing."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from rich import box
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from ertrl import store
+from ertrl.errors import ErtrlError
 from ertrl.text import readable_duration
 from ertrl.training import Run, Runs, open_runs
 
@@ -27,13 +29,15 @@ class Snapshot:
     """How far a run is."""
 
     run: str
-    status: Literal["running", "stopped", "finished"]
+    status: Literal["running", "stopped", "finished", "unreadable"]
     step: int
     updates: int
     seconds_left: float | None
     """None where its speed is unknown or it is not running."""
     scores: dict[str, float]
     """'protocol/group' -> normalised return, of the newest evaluation."""
+    problem: str = ""
+    """Why nothing is known of it."""
 
 
 def look(run: Run) -> Snapshot:
@@ -63,6 +67,41 @@ def _speed(run: Run, step: int) -> float | None:
     return (step - first) / elapsed if step > first and elapsed > 0 else None
 
 
+def look_at(runs: Runs, known: Mapping[Path, Snapshot] | None = None) -> dict[Path, Snapshot]:
+    """What is to be seen of all these runs by folder; `known` has those that need no other look.
+
+    One that cannot be read, for example because its method is in a file that nobody named, does not
+    hide the others. If there is no other, it is an error.
+    """
+    seen: dict[Path, Snapshot] = {}
+    problems: list[Exception] = []
+    for run in [runs] if isinstance(runs, (str, Path, Run)) else runs:
+        for given in _inside(run):
+            path = (given.path if isinstance(given, Run) else given).resolve()
+            if path in seen:
+                continue
+            if known and path in known:
+                seen[path] = known[path]
+                continue
+            try:
+                (opened,) = open_runs(given)
+                seen[path] = look(opened)
+            except (ErtrlError, OSError) as problem:
+                problems.append(problem)
+                seen[path] = Snapshot(path.name, "unreadable", 0, 0, None, {}, str(problem))
+    if problems and len(problems) == len(seen):
+        raise problems[0]
+    return seen
+
+
+def _inside(given: str | Path | Run) -> Sequence[Path | Run]:
+    """The runs in a folder that is none itself."""
+    if isinstance(given, Run):
+        return [given]
+    inside = sorted(path.parent for path in Path(given).glob("*/config.json"))
+    return inside if inside and not Path(given, "config.json").exists() else [Path(given)]
+
+
 def table(snapshots: Sequence[Snapshot]) -> Table:
     protocols = list(
         dict.fromkeys(k.split("/")[0] for s in snapshots for k in s.scores if k.endswith(GROUP))
@@ -74,13 +113,13 @@ def table(snapshots: Sequence[Snapshot]) -> Table:
     for head in ("done", "left", *protocols):
         drawn.add_column(head, justify="right", no_wrap=True)
     short = [s.run[:-DIGITS] for s in snapshots]
-    styles = {"running": "green", "finished": "dim", "stopped": "yellow"}
+    styles = {"running": "green", "finished": "dim", "stopped": "yellow", "unreadable": "red"}
     for s in snapshots:
         scores = [s.scores.get(f"{p}/{GROUP}") for p in protocols]
         drawn.add_row(
-            Text(s.run if short.count(s.run[:-DIGITS]) > 1 else s.run[:-DIGITS]),
+            Text(s.run if s.problem or short.count(s.run[:-DIGITS]) > 1 else s.run[:-DIGITS]),
             Text(s.status, style=styles[s.status]),
-            f"{100 * s.step // s.updates}%",
+            "" if s.problem else f"{100 * s.step // s.updates}%",
             "" if s.seconds_left is None else readable_duration(s.seconds_left),
             *("" if score is None else f"{score:.1f}" for score in scores),
         )
@@ -93,19 +132,16 @@ def watch(runs: Runs, *, once: bool = False, every: float = 2.0) -> list[Snapsho
     Control-C ends the watching and not the runs. Folders are read anew each time, so runs that
     start later appear; runs that have finished are not read again.
     """
-    known: dict[Path, Snapshot] = {}
-
-    def look_again() -> list[Snapshot]:
-        present = open_runs(runs)
-        for run in present:
-            if run.path not in known or known[run.path].status != "finished":
-                known[run.path] = look(run)
-        return [known[run.path] for run in present]
-
-    seen = look_again()
-    with Live(table(seen), auto_refresh=False) as live, suppress(KeyboardInterrupt):
-        while not once and any(s.status == "running" for s in seen):
+    seen = look_at(runs)
+    with Live(_shown(seen), auto_refresh=False) as live, suppress(KeyboardInterrupt):
+        while not once and any(s.status == "running" for s in seen.values()):
             time.sleep(every)
-            seen = look_again()
-            live.update(table(seen), refresh=True)
-    return seen
+            seen = look_at(runs, {at: s for at, s in seen.items() if s.status == "finished"})
+            live.update(_shown(seen), refresh=True)
+    return list(seen.values())
+
+
+def _shown(seen: Mapping[Path, Snapshot]) -> Group:
+    """The table, and below it what is wrong with those of which nothing is known."""
+    snapshots = list(seen.values())
+    return Group(table(snapshots), *(Text(s.problem) for s in snapshots if s.problem))
