@@ -30,6 +30,7 @@ from ertrl.reporting import report
 from ertrl.reporting.draw.look import colour_of, house_style, marker_of, new_figure, to_bytes
 from ertrl.reporting.draw.panels import legend_above
 from ertrl.reporting.measure.statistics import mean_estimate
+from ertrl.reporting.read.runs import read_runs
 from shared import KEEP, METHODS, WORK, asked_for, keep, known_runs
 
 MOST_SEEDS = 10
@@ -89,19 +90,22 @@ def results_of(known: Collection[str], kept: Path) -> Path:
 def contexts(results: Path) -> bytes:
     """Returns of all methods with each kind of context, with intervals, on tasks they never saw."""
     (facts,) = json.loads(results.read_text())["families"].values()
+    (family,) = read_runs([], beside=[results]).families
+    places = {variant.method: variant.place for variant in family.variants}
     with house_style():
         figure, (panels,) = new_figure(3.6, 1, 2)
         for panel, group in zip(panels, ("test-id", "test-ood"), strict=True):
-            for place, variant in enumerate(facts["variants"]):
+            for i, variant in enumerate(facts["variants"]):
+                place = places[variant["method"]]
                 found = [
                     mean_estimate(
                         [r["protocols"][p]["normalised"]["mean"][group] for r in variant["runs"]]
                     )
                     for p in PAPER_PROTOCOLS
                 ]
-                aside = (place - (len(facts["variants"]) - 1) / 2) * 0.06
+                aside = (i - (len(facts["variants"]) - 1) / 2) * 0.06
                 panel.errorbar(
-                    [i + aside for i in range(len(found))],
+                    [x + aside for x in range(len(found))],
                     [e.value for e in found],
                     [e.half_width or 0 for e in found],
                     color=colour_of(place),

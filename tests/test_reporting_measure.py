@@ -12,13 +12,17 @@ from ertrl import store
 from ertrl.reporting.draw import draw_gains
 from ertrl.reporting.measure import comparison, gain, representation, scores
 from ertrl.reporting.measure import statistics as stats
-from ertrl.reporting.measure.comparison import returns_table
+from ertrl.reporting.measure.comparison import Column, returns_table
+from ertrl.reporting.measure.help_of_z import help_of_z
+from ertrl.reporting.measure.lead import leads
+from ertrl.reporting.measure.statistics import holm
 from ertrl.reporting.read.dataset import read_material
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.runs import read_runs
+from ertrl.reporting.write import sentences
 from ertrl.reporting.write.numbers import raw_numbers
 from ertrl.reporting.write.tables import gains_markdown
-from fake_runs import enrich, fake_run, material, pair, styled, two_by_three
+from fake_runs import GROUPS, TASKS, enrich, fake_run, material, pair, styled, two_by_three
 
 ER_TRL, FOCAL = Identity("er-trl"), Identity("focal")
 
@@ -242,11 +246,97 @@ def test_the_plain_variant_is_what_others_are_compared_with():
 def test_a_variant_that_lacks_a_family_is_not_averaged(tmp_path):
     runs = two_by_three(tmp_path)
     runs.append(fake_run(tmp_path, "er-trl", 0, family="ant-dir"))
-    columns, (er_trl, focal) = comparison.interquartile_means(read_runs(runs).families)
+    columns, (er_trl,) = comparison.interquartile_means(read_runs(runs).families)
     assert len(columns) == 9
+    assert er_trl.label == "ER-TRL"
     assert all(cell is not None for cell in er_trl.cells)
     assert er_trl.seeds == "1\N{EN DASH}3"
-    assert all(cell is None for cell in focal.cells)
+
+
+def test_who_is_ahead_is_corrected_for_what_is_asked_only(tmp_path):
+    runs = two_by_three(tmp_path)  # ER-TRL 90 to 91 offline, FOCAL about as much
+    for seed in range(3):
+        scores = {"offline": 60.0 + 0.1 * seed, "online": 40.0 + seed}
+        runs.append(fake_run(tmp_path, "csro", seed, scores=scores))
+    table = returns_table(read_runs(runs).families[0])
+    columns = [Column("test-id", "offline"), Column("test-id", "online"), Column("x", "online")]
+    found, tests = leads(table, columns)
+    assert list(found) == columns[:2], "what was not measured has nobody ahead"
+    assert tests == 4, "in each of two cells the best with each of two others"
+    for column, lead in found.items():
+        estimates = {
+            row.label: row.cells[table.columns.index(column)].estimate for row in table.methods
+        }
+        assert list(lead.means) == sorted((e.value for e in estimates.values()), reverse=True)
+        assert estimates[lead.label].value == lead.means[0]
+        assert (lead.seeds, lead.compared) == ((3, 3), lead.means)
+    asked = {
+        (c.column, c.one.label, c.other.label): c.difference.p
+        for c in table.comparisons
+        if c.column in columns and found[c.column].label in (c.one.label, c.other.label)
+    }
+    corrected = dict(zip(asked, holm(list(asked.values())), strict=True))
+    for column, lead in found.items():
+        own = [p for (where, *_), p in corrected.items() if where == column]
+        assert lead.clear == all(p < 0.05 for p in own)
+    assert found[columns[1]].clear
+    assert not found[columns[0]].clear, "ER-TRL and FOCAL are alike there"
+    (alone,) = leads(returns_table(read_runs(runs[:1]).families[0]), columns[:1]).of.values()
+    assert not alone.clear, "ahead of nobody"
+    runs.append(fake_run(tmp_path, "unicorn", scores={"offline": 99.0, "online": 1.0}))
+    found = leads(returns_table(read_runs(runs).families[0]), columns[:2]).of
+    assert not found[columns[0]].clear, "one seed of UNICORN is above it"
+    assert not found[columns[1]].clear, "who has one seed cannot be compared"
+    assert all(lead.seeds == (3, 3) and len(lead.compared) == 3 for lead in found.values())
+
+
+def told_by_logs(tmp_path, value, prediction, seed=0):
+    """A family of one run without a simulator."""
+    run = fake_run(tmp_path, scores={}, steps=(2000,), seed=seed)
+    file = run / "evaluations" / "00002000.json"
+    logs = {"discount": 0.9, "value": value, "prediction": prediction}
+    store.write_json(file, {**store.read_json(file), "references": {}, "logs": logs})
+    return read_runs(run).families[0]
+
+
+@pytest.mark.parametrize(
+    ("difference", "errors", "verdicts"),
+    [
+        ((1.0, 1.05), {"reward": (0.2, 0.4)}, [True, True]),
+        ((1.0, 1.05), {"reward": (0.4, 0.4)}, [True, False]),
+        ((1.0, 1.05), {"reward": (0.4, 0.4), "next state": (0.05, 0.9)}, [True, True]),
+        ((-1.0, -1.05), {}, [False]),
+        ((9.0, -3.0), {"reward": (0.295, 0.3)}, [False, False]),
+        (None, {}, []),
+    ],
+)
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_whether_z_helps_as_far_as_logs_can_tell(tmp_path, difference, errors, verdicts, offset):
+    """By the value of each held-out task, wherever rewards have their 0, and by what z explains."""
+    value = {"policy": [None] * len(TASKS), "blind": [offset + 3.0 * task for task in TASKS]}
+    if difference:
+        for task, more in zip(GROUPS["test-id"], difference, strict=True):
+            value["policy"][task] = value["blind"][task] + more
+    prediction = {target: {"test-id": list(pair)} for target, pair in errors.items()}
+    family = told_by_logs(tmp_path, value, prediction)
+    (found,) = help_of_z(family)
+    assert found.group == "test-id"
+    assert found.verdicts == verdicts
+    said = {(): "do not tell", (True,): "z helps", (False,): "nothing shows that z helps"}
+    expected = said.get(tuple(dict.fromkeys(verdicts)), "it is not clear whether z helps")
+    told = sentences.help_told(family)
+    assert expected.lower() in told.lower()
+    assert all(f"of the {target}" in told for target in errors)
+
+
+def test_seeds_that_disagree_show_no_help_of_z(tmp_path):
+    """However much all tasks agree in the mean."""
+    for seed, more in enumerate((4.0, -3.0, 0.5)):
+        value = {"blind": [10.0] * len(TASKS), "policy": [10.0 + more] * len(TASKS)}
+        told_by_logs(tmp_path, value, {}, seed)
+    (found,) = help_of_z(read_runs(tmp_path).families[0])
+    assert found.value.with_z > found.value.without
+    assert not found.more_value
 
 
 def test_the_papers_numbers_stand_beside_ours_where_it_has_them(tmp_path):

@@ -516,3 +516,32 @@ def test_an_older_file_has_plain_methods_only(tmp_path):
 
 def labels_of_published(file):
     return [v.label for family in read_runs([], beside=[file]).families for v in family.variants]
+
+
+def test_a_method_has_one_colour_in_all_reports(tmp_path):
+    def places(*runs):
+        found = read_runs(list(runs)).families
+        return {v.label: v.place for family in found for v in family.variants}
+
+    er_trl, focal = (fake_run(tmp_path / "one", method) for method in ("er-trl", "focal"))
+    both = places(focal, er_trl)
+    assert both == places(er_trl) | places(focal)
+    assert len(set(both.values())) == 2
+    settings = {"method": {"mi_weight": 3.0}}
+    other = fake_run(tmp_path / "two", "er-trl", settings=settings, name="other")
+    three = places(other, focal, er_trl)
+    assert {label: three[label] for label in both if label in three}["FOCAL"] == both["FOCAL"]
+    assert len(set(three.values())) == 3, "a variant has a place that no known method has"
+    many = [
+        fake_run(tmp_path / "many", settings={"method": {"mi_weight": float(i)}}, name=f"run{i}")
+        for i in range(30)
+    ]
+    assert len(set(places(*many).values())) == 30
+
+
+def test_numbers_of_other_families_only_are_refused(tmp_path):
+    run = fake_run(tmp_path / "one", "focal")
+    other = fake_run(tmp_path / "two", "csro", family="ant-dir")
+    file = published_by([other], tmp_path / "other.json")
+    with pytest.raises(ReportError, match="of point-robot, and what --beside names holds ant-dir"):
+        read_runs([run], beside=[file])

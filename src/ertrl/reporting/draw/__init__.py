@@ -41,7 +41,8 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
                 "tasks": returns.task_returns(family, material.axis),
             }
             if any(run.run for v in family.variants for run in v.runs):
-                made["curves"] = returns.learning_curves(family)
+                if (curves := returns.learning_curves(family)) is not None:
+                    made["curves"] = curves
                 made["adaptation"] = returns.adaptation_curves(family)
             if (steps := returns.step_curves(family)) is not None:
                 made["steps"] = steps

@@ -15,6 +15,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ertrl.colours import COLOURS, PALETTE
 
@@ -26,6 +27,9 @@ GROUP_MARKERS = {"train": "o", "test-id": "D", "test-ood": "^", "test-extreme": 
 
 WIDTH = 10.2
 """Inches; the page shows this at its full text width."""
+
+MARGIN = 0.06
+"""Inches right of the words that stand at the ends of lines."""
 
 IN_COLOUR = {
     "axes.edgecolor": MUTED,
@@ -60,7 +64,8 @@ def new_figure(
     height: float, rows: int, columns: int, *, width: float = WIDTH, **sharing: Any
 ) -> tuple[Figure, np.ndarray]:
     """A figure that no window system and no global state knows of, and its panels."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    layout = ConstrainedLayoutEngine(rect=(0, 0, 1 - MARGIN / width, 1))
+    figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 

@@ -1,6 +1,6 @@
 """What several figures draw alike."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -81,10 +81,12 @@ def reference_lines(axes: Axes, family: FamilyResults, group: str | None, *, wor
             note_right(axes, level, word, va=place)
 
 
-def note_right(axes: Axes, level: float, word: str, **style: Any) -> None:
-    """A word at the right end of a horizontal line."""
-    small: dict[str, Any] = {"va": "center", "fontsize": 7.5, "color": MUTED}
-    axes.text(1.0, level, f" {word}", transform=axes.get_yaxis_transform(), **small | style)
+def note_right(axes: Axes, level: float, word: str, va: str = "center") -> None:
+    """A word at the right end of a horizontal line, with air between it and one below or above."""
+    aside = 3, {"bottom": 0.5, "top": -1.5}.get(va, 0)
+    small: dict[str, Any] = {"va": va, "fontsize": 7.5, "color": MUTED}
+    where: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
+    axes.annotate(word, (1.0, level), aside, textcoords="offset points", **where, **small)
 
 
 def handle(label: str, **style: Any) -> Line2D:
@@ -98,10 +100,12 @@ def group_handles(family: FamilyResults) -> list[Line2D]:
     ]
 
 
-def variant_handles(family: FamilyResults) -> list[Line2D]:
+def variant_handles(family: FamilyResults, drawn: Collection[int]) -> list[Line2D]:
+    """Of variants that were drawn, by their places: published ones have no curves."""
     return [
         handle(v.label, color=colour_of(v.place), marker=marker_of(v.place))
         for v in family.variants
+        if v.place in drawn
     ]
 
 

@@ -66,7 +66,7 @@ def paths(family: FamilyResults, material: Material, adapted: Adapted) -> Figure
             between = "\n" if long else ", "
             panel.set_title(f"{title}{between}{protocol} context")
     handles = _legend(goals, one_goal, {group for _, group in chosen})
-    figure.legend(handles=handles, loc="outside upper left", ncols=5)
+    figure.legend(handles=handles, loc="outside upper left", ncols=6)
     return figure
 
 
@@ -96,6 +96,7 @@ def _legend(goals: np.ndarray | None, one_goal: bool, groups: set[str]) -> list[
     handles = [
         handle("first episode", color=MUTED, **DASHES),
         handle("reported episode, its end", color=MUTED, linewidth=1.8, marker="o"),
+        handle("start", color=PAPER, linestyle="", marker="o", **OUTLINE),
     ]
     mark: dict[str, Any] = {"color": MUTED, "linestyle": ""}
     if goals is not None and not one_goal:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -33,29 +34,38 @@ FILLS = {"offline": (1.0, None), "online": (0.55, None), "non-prior": (0.22, "//
 OTHER_FILL = (0.4, None)
 CHARACTERS_BELOW, LINES_BELOW = 11.5, 5
 """Characters per inch of names below bars, and their lines at most."""
+POINTS_PER_BAR = 19.0
+"""Size of the type of a bar's number, per inch of the figure that the bar has."""
+SMALLEST_TYPE = 5.5
 SLANTED = 18
 """Characters of a name that may be slanted."""
 LEVELS = 81
 """Points of a performance profile."""
 
 
-def learning_curves(family: FamilyResults) -> Figure:
+def learning_curves(family: FamilyResults) -> Figure | None:
     """Normalised return against updates: a row per group, a column per protocol."""
+    drawn: set[int] = set()
 
     def draw(panel: Axes, group: str, protocol: str) -> Iterator[np.ndarray]:
         for variant in family.variants:
+            if not any(run.run for run in variant.runs):
+                continue  # its numbers are those of one step: no curve
             found = [family.scores(variant, protocol, group, step) for step in variant.steps]
             seeds = [s for s in (found[-1] if found else {}) if all(s in f for f in found)]
             if seeds:
                 values = np.array([[f[s] for f in found] for s in seeds])
                 panels.draw_seeds(panel, variant.steps, values, variant.place)
+                drawn.add(variant.place)
                 yield values
 
     figure, axes = panels.return_panels(family, list(family.groups), 2.05, draw, sharex=True)
+    if not drawn:
+        return None
     axes[0, 0].set_xlim(left=0)
     axes[0, 0].xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
     number_axes(axes, "updates", "normalised return")
-    legend_above(figure, panels.variant_handles(family))
+    legend_above(figure, panels.variant_handles(family, drawn))
     return figure
 
 
@@ -86,7 +96,7 @@ def performance_profiles(family: FamilyResults) -> Figure:
             panel.set_ylim(-3, 103)
             panel.set_xlim(levels[0], levels[-1])
     number_axes(axes, "normalised return exceeds", "% of seeds and tasks")
-    legend_above(figure, panels.variant_handles(family))
+    legend_above(figure, [handle(v.label, color=colour_of(v.place)) for v in family.variants])
     return figure
 
 
@@ -96,9 +106,12 @@ def context_shift(family: FamilyResults) -> Figure:
     crowded = len(family.variants) > 5  # then a legend names the bars, and tables the numbers
     names, slanted = ([], False) if crowded else _below(family, WIDTH / len(groups))
     lines = max([0, *(name.count("\n") for name in names)])
-    height = 3.0 + panels.LINE_HEIGHT * lines + (0.0 if names else 0.4)
+    bars = len(groups) * len(family.variants) * len(protocols)
+    size = 0.0 if crowded else min(7.5, POINTS_PER_BAR * WIDTH / bars)
+    numbered = size >= SMALLEST_TYPE
+    height = 3.0 + panels.LINE_HEIGHT * (lines + numbered) + (0.0 if names else 0.4)
     figure, (axes,) = new_figure(height, 1, len(groups), sharey=True)
-    width, shown, numbers = 0.8 / len(protocols), [], []
+    width, shown = 0.8 / len(protocols), []
     for group, panel in zip(groups, axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])
         for place, variant in enumerate(family.variants):
@@ -108,22 +121,16 @@ def context_shift(family: FamilyResults) -> Figure:
                     continue
                 shown.append(np.array(seeds))
                 x = place + (i - (len(protocols) - 1) / 2) * width
-                top = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
-                numbers.append((panel, x, *top))
+                mean = _bar(panel, x, seeds, width, colour_of(variant.place), protocol)
+                if numbered:
+                    _number_below(panel, x, mean, size)
         # A slanted name ends below its bars.
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
         panel.set_xticks(range(len(names)), names, **slant)
-        panel.tick_params(axis="x", length=0)
+        panel.tick_params(axis="x", length=0, pad=15 if numbered else 3.5)
         panel.set_title(group_title(group))
     low, high = limits(shown)
     axes[0].set_ylim(low - 6, high + 6)
-    for panel, x, mean, end in [] if crowded else numbers:
-        # A wide interval may leave the panel, its number may not.
-        place = x, float(np.clip(end, low + 5, high - 5))
-        shift, align = ((0, 3), "bottom") if mean >= 0 else ((0, -3), "top")
-        text = f"{round(mean):d}".replace("-", "\N{MINUS SIGN}")
-        style = {"ha": "center", "va": align, "fontsize": 7.5, "color": INK}
-        panel.annotate(text, place, xytext=shift, textcoords="offset points", **style)
     axes[0].set_ylabel("normalised return")
     handles: list[Artist] = []
     for protocol in protocols:
@@ -150,8 +157,8 @@ def _below(family: FamilyResults, inches: float) -> tuple[list[str], bool]:
 
 def _bar(
     panel: Axes, x: float, seeds: list[float], width: float, colour: str, protocol: str
-) -> tuple[float, float]:
-    """Returns the mean, and the end of everything that is drawn of it."""
+) -> float:
+    """Returns the mean."""
     opacity, hatch = FILLS.get(protocol, OTHER_FILL)
     estimate = statistics.mean_estimate(seeds)
     place = (x, estimate.value, 0.9 * width)
@@ -160,11 +167,17 @@ def _bar(
     if hatch:
         panel.bar(*place, fill=False, edgecolor=colour, hatch=hatch, linewidth=0.8)
     panel.plot([x] * len(seeds), seeds, "o", color=INK, markersize=2.6, markeredgewidth=0)
-    ends = [*seeds, estimate.value]
     if estimate.n >= BAND_SEEDS and estimate.low is not None and estimate.high is not None:
         panel.vlines(x, estimate.low, estimate.high, color=INK, linewidth=1.0)
-        ends += [estimate.low, estimate.high]
-    return estimate.value, max(ends) if estimate.value >= 0 else min(ends)
+    return estimate.value
+
+
+def _number_below(panel: Axes, x: float, mean: float, size: float) -> None:
+    """Under the panel, where no bar, whisker or line of reference can be in its way."""
+    text = f"{round(mean):d}".replace("-", "\N{MINUS SIGN}")
+    where: dict[str, Any] = {"xycoords": panel.get_xaxis_transform(), "annotation_clip": False}
+    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": size, "color": INK}
+    panel.annotate(text, (x, 0), (0, -3), textcoords="offset points", **where, **style)
 
 
 def task_returns(family: FamilyResults, axis: TaskAxis) -> Figure:
@@ -238,7 +251,8 @@ def adaptation_curves(family: FamilyResults) -> Figure:
     figure, axes = panels.return_panels(family, groups, 2.2, draw)
     number_axes(axes, "evaluation episode, transitions behind its z", "normalised return")
     oracle = handle("with z of expert data", color=MUTED, linestyle="--", linewidth=0.9)
-    legend_above(figure, [*panels.variant_handles(family), oracle])
+    drawn = {place for (place, _), curves in known.items() if curves}
+    legend_above(figure, [*panels.variant_handles(family, drawn), oracle])
     return figure
 
 
@@ -266,7 +280,8 @@ def step_curves(family: FamilyResults) -> Figure | None:
         panel.set_xlabel("own transitions behind z")
     axes[0].set_ylim(*limits(shown))
     axes[0].set_ylabel("normalised return")
-    legend_above(figure, panels.variant_handles(family))
+    drawn = {place for place, curves in known.items() if curves}
+    legend_above(figure, panels.variant_handles(family, drawn))
     return figure
 
 

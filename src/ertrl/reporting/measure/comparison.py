@@ -183,7 +183,10 @@ def _change(table: ReturnsTable, column: Column, one: Identity, base: Identity) 
 
 
 def interquartile_means(families: Sequence[FamilyResults]) -> Grid:
-    """Over all seeds and tasks; a variant that lacks a family is missing, not averaged."""
+    """Over all seeds and tasks, of the variants that all families have.
+
+    A mean over fewer families would be one over easier or harder tasks.
+    """
     columns = [
         Column(g, p)
         for g in families[0].groups
@@ -193,10 +196,12 @@ def interquartile_means(families: Sequence[FamilyResults]) -> Grid:
     rows = []
     for identity in dict.fromkeys(v.identity for f in families for v in f.variants):
         members = [(f, v) for f in families for v in f.variants if v.identity == identity]
+        if len(members) < len(families):
+            continue
         cells: list[Estimate | None] = []
         for column in columns:
             strata = [f.seeds_by_tasks(v, column.protocol, column.group) for f, v in members]
-            whole = len(strata) == len(families) and all(len(s) for s in strata)
+            whole = all(len(s) for s in strata)
             cells.append(statistics.iqm_estimate(strata) if whole else None)
         counts = sorted({len(v.runs) for _, v in members})
         seeds = "\N{EN DASH}".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))

@@ -37,11 +37,11 @@ def success_rows(family: FamilyResults) -> Grid | None:
     return Grid(columns, rows)
 
 
-def log_rows(family: FamilyResults, names: dict[str, str], factor: float = 1.0) -> Grid:
+def log_rows(family: FamilyResults, names: dict[str, str]) -> Grid:
     """A column per group and name: one of VALUES, or of ERRORS."""
     columns = [Column(group, title) for group in family.groups for title in names]
     keys = [f"{names[c.protocol]}/{c.group}" for c in columns]
-    return Grid(columns, _rows(family, _log_scores, keys, factor))
+    return Grid(columns, _rows(family, _log_scores, keys))
 
 
 def _log_scores(run: SeedRun, step: int) -> dict[str, float]:
@@ -52,13 +52,12 @@ def _rows(
     family: FamilyResults,
     scores_of: Callable[[SeedRun, int], dict[str, float]],
     keys: Sequence[str],
-    factor: float = 1.0,
 ) -> list[Row]:
     """Of every variant, the scores of these names."""
     rows = []
     for variant in family.variants:
         scores = [scores_of(run, variant.step) for run in variant.runs]
-        cells = [estimate_of([factor * s[key] for s in scores if key in s]) for key in keys]
+        cells = [estimate_of([s[key] for s in scores if key in s]) for key in keys]
         rows.append(row_of(variant, cells))
     return rows
 

@@ -4,8 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import Any
 
+from ertrl.colours import PALETTE
 from ertrl.config import flat, to_json
 from ertrl.errors import ConfigError
 from ertrl.methods import methods
@@ -15,6 +17,12 @@ from ertrl.training.config import TrainConfig
 
 WITHOUT_EFFECT = ("seed", "updates_per_call", "evaluate_every", "checkpoint_every")
 """Settings in which runs of one variant may differ."""
+
+FIXED = (
+    *("bayes-linear", "er-trl", "focal", "csro", "unicorn", "offline-pearl"),
+    *("dora", "spc", "gentle"),
+)
+"""Methods in the order of their colours: a reader of two reports meets each in the same one."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,23 @@ def configuration(config: TrainConfig) -> dict[str, Any]:
     """Everything in which runs of different variants differ, flat."""
     told = {k: v for k, v in to_json(config, in_full=True).items() if k not in WITHOUT_EFFECT}
     return {"name": config.method.name, "by": config.learner.name, **dict(flat(told))}
+
+
+def places_of(found: Sequence[Identity]) -> dict[Identity, int]:
+    """Where a variant stands in the list of colours and markers, the same in all families.
+
+    A known method has a place of its own in every report, for its plain variant or else its first.
+    Everything else takes what no known method has, and at last what none of this report has.
+    """
+    places: dict[Identity, int] = {}
+    for place, method in enumerate(FIXED):
+        own = [one for one in found if one.method == method]
+        if own:
+            places[min(own, key=lambda one: (not one.plain, bool(one.published)))] = place
+    taken, some = set(places.values()), len(PALETTE)
+    free = [*range(len(FIXED), some), *(p for p in range(len(FIXED)) if p not in taken)]
+    others = chain(free, count(some))
+    return places | {one: next(others) for one in dict.fromkeys(found) if one not in places}
 
 
 def unspoken_learner(learners: Sequence[str]) -> str | None:

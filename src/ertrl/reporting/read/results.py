@@ -103,7 +103,7 @@ class Variant:
     identity: Identity
     runs: tuple[SeedRun, ...]
     place: int = 0
-    """Among all variants of a report: decides its colour and its marker."""
+    """Decides its colour and its marker: see `places_of`."""
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ protocols; anything else is refused. Runs that differ in nothing but their seed 
 are averaged. What is missing stays missing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ertrl.envs import GROUP_TITLES
 from ertrl.errors import ReportError
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting.read.dataset import style_of
-from ertrl.reporting.read.identity import Identity, identities, unspoken_learner
+from ertrl.reporting.read.identity import Identity, identities, places_of, unspoken_learner
 from ertrl.reporting.read.published import read_published
 from ertrl.reporting.read.results import FamilyResults, Results, SeedRun, Variant
 from ertrl.training import Runs, open_runs
@@ -41,18 +41,36 @@ def read_runs(runs: Runs, data: Sequence[str | Path] = (), beside: Beside = ()) 
     nothing_here = isinstance(runs, Sequence) and not runs and beside
     for run in [] if nothing_here else open_runs(runs):
         families.setdefault(run.family, []).append(SeedRun.of(run))
-    for file in [beside] if isinstance(beside, (str, Path)) else beside:
-        for name, members in read_published(Path(file)).items():
+    files = [beside] if isinstance(beside, (str, Path)) else beside
+    there = [read_published(Path(file)) for file in files]
+    _some_alike(families, there)
+    for found in there:
+        for name, members in found.items():
             here = families.setdefault(name, [])
             known = {member.name for member in here}  # a name says everything that makes a run
             here += [member for member in members if member.name not in known]
-    places: dict[Identity, int] = {}
     results = tuple(
-        _family(name, style, part, places)
+        _family(name, style, part)
         for name, members in families.items()
         for style, part in _apart(members, data).items()
     )
+    places = places_of([v.identity for family in results for v in family.variants])
+    results = tuple(
+        replace(f, variants=tuple(replace(v, place=places[v.identity]) for v in f.variants))
+        for f in results
+    )
     return Results(results, tuple(note for family in results for note in _notes(family)))
+
+
+def _some_alike(here: Collection[str], there: Sequence[Collection[str]]) -> None:
+    """Refuse tables that have nothing to do with the runs: side by side they would say nothing."""
+    published = dict.fromkeys(name for families in there for name in families)
+    if here and published and not published.keys() & set(here):
+        raise ReportError(
+            f"nothing to compare with: the runs here are of {', '.join(here)}, and what --beside "
+            f"names holds {', '.join(published)} only. Name results of the same family, or report "
+            "them apart."
+        )
 
 
 def _apart(members: list[SeedRun], data: Sequence[str | Path]) -> dict[float | None, list[SeedRun]]:
@@ -77,9 +95,7 @@ def _apart(members: list[SeedRun], data: Sequence[str | Path]) -> dict[float | N
     return {style: styles[style] for style in sorted(styles)}
 
 
-def _family(
-    name: str, style: float | None, members: list[SeedRun], places: dict[Identity, int]
-) -> FamilyResults:
+def _family(name: str, style: float | None, members: list[SeedRun]) -> FamilyResults:
     evaluated = [m for m in members if m.evaluations]
     if not evaluated:
         raise ReportError(
@@ -89,11 +105,11 @@ def _family(
     _agree("dataset", [(m, m.dataset) for m in members])
     for key, meaning in MUST_AGREE.items():
         _agree(meaning, [(m, e[key]) for m in evaluated for e in m.evaluations.values()])
-    variants = _variants(members, places)
+    variants = _variants(members)
     probed = [(r, r.probes[v.step]) for v in variants for r in v.runs if v.step in r.probes]
     _agree("probe settings", [(run, probes["settings"]) for run, probes in probed])
     agreed = next(iter(evaluated[0].evaluations.values()))
-    # Sealed JSON is sorted by key; readers want training tasks first and the farthest last.
+    # Readers want training tasks first and the farthest last.
     order = dict.fromkeys([*GROUP_TITLES, *agreed["groups"]])
     seen = {p for m in evaluated for e in m.evaluations.values() for p in e["protocols"]}
     return FamilyResults(
@@ -130,8 +146,8 @@ def _agree(what: str, found: list[tuple[SeedRun, Any]]) -> None:
         )
 
 
-def _variants(members: list[SeedRun], places: dict[Identity, int]) -> tuple[Variant, ...]:
-    """Sort by configuration; variants of one identity share their place in all families."""
+def _variants(members: list[SeedRun]) -> tuple[Variant, ...]:
+    """Sort by configuration."""
     sorted_out: dict[str, list[SeedRun]] = {}
     for member in members:
         seeds = sorted_out.setdefault(member.configuration, [])
@@ -145,8 +161,7 @@ def _variants(members: list[SeedRun], places: dict[Identity, int]) -> tuple[Vari
             )
     groups = [tuple(sorted(group, key=lambda m: m.seed)) for group in sorted_out.values()]
     return tuple(
-        Variant(one, group, places.setdefault(one, len(places)))
-        for one, group in zip(_identities(groups), groups, strict=True)
+        Variant(one, group) for one, group in zip(_identities(groups), groups, strict=True)
     )
 
 

@@ -12,7 +12,7 @@ from ertrl.envs import group_title
 from ertrl.evaluation.protocols import IDAQ_EPISODES
 from ertrl.reporting.draw.look import inline_svg
 from ertrl.reporting.draw.panels import BAND_SEEDS
-from ertrl.reporting.write import words
+from ertrl.reporting.write import sentences, words
 from ertrl.reporting.write.sections import CLOSING, FAMILY, FROM_LOGS, OVERVIEW, Report, sections
 
 
@@ -57,6 +57,7 @@ def _environment() -> Environment:
         "BELOW_ZERO": words.BELOW_ZERO,
         "MISSING": words.MISSING,
         "n_colours": len(PALETTE),
+        "sentences": sentences,
         "words": words,
     }
     environment.globals |= shared

@@ -79,8 +79,9 @@ def sections(kinds: Kinds, report: FamilyReport | Report) -> list[Section]:
 
 def _logs(report: FamilyReport) -> Data:
     family = report.results
-    errors = scores.log_rows(family, scores.ERRORS, 100.0)
-    return {"values": scores.log_rows(family, scores.VALUES), "errors": errors}
+    grids = [scores.log_rows(family, names) for names in (scores.VALUES, scores.ERRORS)]
+    known = [grid if any(any(row.cells) for row in grid.rows) else None for grid in grids]
+    return {"values": known[0], "errors": known[1]}
 
 
 def _success(report: FamilyReport) -> Data | None:
@@ -88,8 +89,17 @@ def _success(report: FamilyReport) -> Data | None:
     return None if found is None else {"success": found}
 
 
+def _curves(report: FamilyReport) -> Data | None:
+    return {"not_drawn": _published(report)} if "curves" in report.pictures else None
+
+
 def _adaptation(report: FamilyReport) -> Data:
-    return {"oracle": scores.oracle_rows(report.results)}
+    return {"oracle": scores.oracle_rows(report.results), "not_drawn": _published(report)}
+
+
+def _published(report: FamilyReport) -> list[str]:
+    """Variants of which only numbers are here."""
+    return [v.label for v in report.results.variants if not any(run.run for run in v.runs)]
 
 
 def _shift(report: FamilyReport) -> Data | None:
@@ -199,7 +209,7 @@ def _data(report: FamilyReport) -> Data | None:
 FAMILY: Kinds = {
     "summary": ("Summary", "Summary", lambda _: {}),
     "success": ("Success", "Success rate", _success),
-    "curves": ("Learning", "Learning curves", lambda r: {} if "curves" in r.pictures else None),
+    "curves": ("Learning", "Learning curves", _curves),
     "adaptation": ("Adaptation", "Adaptation", _adaptation),
     "shift": ("Context shift", "Context shift", _shift),
     "tasks": ("Tasks", "Return per task", lambda _: {}),
@@ -220,7 +230,10 @@ FROM_LOGS: Kinds = {
 def _overview(report: Report) -> Data | None:
     if len(report.families) < 2:
         return None
-    return {"iqm": comparison.interquartile_means(report.results.families)}
+    found = comparison.interquartile_means(report.results.families)
+    every = dict.fromkeys(v.label for f in report.results.families for v in f.variants)
+    averaged = {row.label for row in found.rows}
+    return {"iqm": found, "partly": [label for label in every if label not in averaged]}
 
 
 OVERVIEW: Kinds = {"overview": ("Overview", "All families", _overview)}

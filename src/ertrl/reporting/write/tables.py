@@ -18,7 +18,7 @@ from ertrl.reporting.measure.gain import Gains
 from ertrl.reporting.measure.scores import VALUES, log_rows, success_rows
 from ertrl.reporting.measure.statistics import Estimate
 from ertrl.reporting.read.results import FamilyResults, Results
-from ertrl.reporting.write import words
+from ertrl.reporting.write import sentences, words
 from ertrl.reporting.write.words import BELOW_ZERO, MISSING, caption, chance, interval, number
 from ertrl.text import markdown_table
 
@@ -189,6 +189,7 @@ def print_results(results: Results, console: Console) -> None:
             told = f"{family.label}: no simulator, discounted values estimated from logs"
             console.print(told, style="bold")
             _print_lines(console, "", log_rows(family, VALUES), lambda x: f"{x.value:.1f}")
+            console.print(f"  {sentences.help_told(family)}")
     tables = [returns_table(family) for family in results.families if not family.from_logs]
     for table in tables:
         console.print(_rich_table(table))
@@ -196,12 +197,19 @@ def print_results(results: Results, console: Console) -> None:
         if found := success_rows(family):
             _print_lines(console, f"success % of {family.label}, ", found, _percent)
     if tables:
-        told = "± is half the 95% confidence interval over seeds; bold is the highest mean."
-        console.print(told, style="dim")
-    if idle := words.doing_nothing(tables):
+        console.print(_marks(console), style="dim")
+    if idle := sentences.doing_nothing(tables):
         console.print(Text(idle, style="yellow"))
     for note in results.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
+
+
+def _marks(console: Console) -> str:
+    """What signs mean. Piped text has neither bold nor lines under it."""
+    told = "± is half the 95% confidence interval over seeds"
+    if console.color_system is None:
+        return f"{told}."
+    return f"{told}; bold is the highest mean, underlined one that is clearly so."
 
 
 def _print_lines(console: Console, what: str, grid: Grid, show: Callable[[Estimate], str]) -> None:
@@ -211,7 +219,8 @@ def _print_lines(console: Console, what: str, grid: Grid, show: Callable[[Estima
             pairs = zip(grid.columns, row.cells, strict=True)
             told = [f"{c.protocol} {show(x)}" for c, x in pairs if c.group == group and x]
             where = f"{row.label}, {group_title(group).lower()}"
-            console.print(f"  {what}{where}: {', '.join(told)}")
+            if told:
+                console.print(f"  {what}{where}: {', '.join(told)}")
 
 
 def _rich_table(returns: ReturnsTable) -> Table:

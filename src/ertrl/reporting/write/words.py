@@ -1,11 +1,12 @@
-"""Numbers and sentences, as page and tables show them: they say what the numbers say, no more."""
+"""Numbers and small words, as page, tables and sentences show them."""
 
-from collections.abc import Sequence
-
-from ertrl.reporting.measure.comparison import Cell, Column, ReturnsTable
+from ertrl.envs import group_title
+from ertrl.reporting.measure.comparison import Cell, ReturnsTable
 
 MISSING = "—"
 BELOW_ZERO = "▼"
+SHARE = ".3f"
+"""How shares of variance are printed, here as by `ertrl evaluate`."""
 _SCALES = {True: "Normalised return (random 0, expert 100)", False: "Return"}
 
 
@@ -18,6 +19,17 @@ def number(value: float, form: str = ".1f") -> str:
 def interval(low: float | None, high: float | None, form: str = ".1f") -> str:
     """Both ends in brackets, where there are any."""
     return "" if low is None or high is None else f"[{number(low, form)}, {number(high, form)}]"
+
+
+def plural(count: int | str, noun: str) -> str:
+    """The noun, as many as there are."""
+    return noun if str(count) == "1" else f"{noun}s"
+
+
+def tasks_of(count: int, group: str) -> str:
+    """A number of tasks and what they are: '1 held-out task', '10 out of distribution'."""
+    title = group_title(group).lower()
+    return f"{count} {title.removesuffix('s') if count == 1 else title}"
 
 
 def short_title(group: str) -> str:
@@ -50,86 +62,3 @@ def caption(table: ReturnsTable) -> str:
         f"t-test, Holm's correction over the whole table, p < 0.05). {BELOW_ZERO}: below zero "
         "action, an agent that does nothing."
     )
-
-
-def headline(table: ReturnsTable) -> str:
-    """The result in one sentence, on new tasks, with a given context and with one's own.
-
-    A method is named best only where that could be told from chance.
-    """
-    groups = [column.group for column in table.columns]
-    if not groups:
-        return f"{table.family}: no simulator, so all numbers are estimates from logs"
-    group = "test-id" if "test-id" in groups else groups[0]
-    told: dict[str, list[str]] = {}
-    for protocol, manner in (
-        ("offline", "with logged data as context"),
-        ("online", "when the agent gathers its own"),
-    ):
-        found = _finding(table, Column(group, protocol))
-        if found is not None:
-            told.setdefault(found[0], []).append(f"{manner} ({found[1]})")
-    where = f"{short_title(group)} {table.family} tasks"
-    if not told:
-        return f"No method has been measured on {where} yet"
-    clauses = [f"{finding} {' and '.join(manners)}" for finding, manners in told.items()]
-    return f"On {where}: {'; '.join(clauses)}"
-
-
-def _finding(table: ReturnsTable, column: Column) -> tuple[str, str] | None:
-    """What a column says of the methods, and the means behind it."""
-    if column not in table.columns:
-        return None
-    cells = [(row.label, table.cell(row.key, column)) for row in table.methods]
-    means = {label: cell.estimate.value for label, cell in cells if cell.estimate is not None}
-    if not means:
-        return None
-    ends = " to ".join(dict.fromkeys(minus(number(f(means.values()))) for f in (min, max)))
-    if len(means) == 1:
-        return f"{next(iter(means))} reaches", ends
-    winners = [label for label, cell in cells if cell.significant]
-    if winners:
-        return f"{winners[0]} is best", minus(number(means[winners[0]]))
-    tested = [c for c in table.comparisons if c.column == column]
-    differ = sum(c.significant for c in tested)
-    if not tested:
-        return "differences between methods cannot be tested yet", ends
-    if not differ:
-        return "no detectable difference between methods", ends
-    return f"no single best method, though {differ} of {len(tested)} pairs differ,", ends
-
-
-def doing_nothing(tables: Sequence[ReturnsTable]) -> str:
-    """Every cell in which an agent that does nothing earns more; nothing where there is none."""
-    found: dict[str, list[str]] = {}
-    for table in tables:
-        for row in table.methods:
-            for column, cell in zip(table.columns, row.cells, strict=True):
-                if cell.below_zero:
-                    place = f"{short_title(column.group)} {column.protocol}"
-                    where = f"{table.family} {place}" if len(tables) > 1 else place
-                    found.setdefault(row.label, []).append(where)
-    if not found:
-        return ""
-    cells = sum(len(table.methods) * len(table.columns) for table in tables)
-    count = sum(map(len, found.values()))
-    told = "; ".join(f"{label}: {', '.join(places)}" for label, places in found.items())
-    return f"Worse than doing nothing ({BELOW_ZERO}) in {count} of {cells} cells ({told})."
-
-
-def verdict(table: ReturnsTable) -> str:
-    if not table.columns:
-        return "They say how methods do on what was logged, not what would happen outside of it."
-    if len(table.methods) < 2:
-        return "There is one method, so there is nothing to compare."
-    count = len(table.comparisons)
-    if not count:
-        return "With fewer than two seeds per method, differences between methods cannot be tested."
-    clear = [c for c in table.comparisons if c.significant]
-    tests = f"Welch's t-test, Holm's correction over {count} comparisons"
-    if not clear:
-        return f"No difference between methods is significant at 5% ({tests})."
-    winners = [c.one if c.difference.value > 0 else c.other for c in clear]
-    wins = {one.label: winners.count(one) for one in winners}
-    told = "; ".join(f"{label} better in {n}" for label, n in wins.items())
-    return f"Significant at 5%: {len(clear)} of {count} comparisons ({told}; {tests})."
