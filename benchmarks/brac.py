@@ -103,7 +103,7 @@ def gather() -> dict[str, Any]:
     datasets = {family: Dataset(DATA / family) for family in {row.family for row in ROWS.values()}}
     rows = store.read_json(RESULTS)["rows"] if RESULTS.exists() else {}
     for name in ROWS:
-        for run in open_runs(RUNS / name) if (RUNS / name).exists() else ():
+        for run in open_runs(RUNS / name)[0] if (RUNS / name).exists() else ():
             rows[name] = {
                 "run": run.name,
                 "dataset": run.spec["dataset"],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ertrl
-from ertrl.errors import DataError
+from ertrl.errors import ConfigError, DataError
 from ertrl.progress import Meter
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "api.md"
@@ -87,7 +87,7 @@ def test_an_evaluation_has_scores_and_is_short(tiny_run):
         ({"reward": np.ones((5, 1))}, r"'reward': \(5,\), .* got .*'reward': \(5, 1\)"),
         ({"observation": np.ones((5, 3))}, r"'observation': \(5, 2\), .*'observation': \(5, 3\)"),
         ({"action": [["a"] * 2] * 5}, "a context is made of numbers"),
-        ({name: [] for name in ("reward", "action")}, "at least one"),
+        ({"reward": []}, r"at least one transition, and 'reward' has none; `agent.begin\(\)` acts"),
     ],
 )
 def test_contexts_of_a_wrong_shape_are_refused(tiny_run, tiny_dataset, change, said):
@@ -95,6 +95,11 @@ def test_contexts_of_a_wrong_shape_are_refused(tiny_run, tiny_dataset, change, s
     context = tiny_dataset.task(25).transitions(np.arange(5))._asdict()
     with pytest.raises(DataError, match=said):
         agent.adapt({**context, **change})
+
+
+def test_several_runs_are_no_run(tiny_run):
+    with pytest.raises(ConfigError, match=r"one run was expected, .*, got a list"):
+        ertrl.evaluate([tiny_run])  # ty: ignore[invalid-argument-type]
 
 
 def test_observations_of_a_wrong_shape_are_refused(tiny_run, tiny_dataset):

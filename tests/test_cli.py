@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from ertrl.plugins import only_runtime
 from ertrl.reporting.read.runs import read_runs
 from ertrl.reporting.write.numbers import raw_numbers
 from fake_runs import fake_run
+from toys import write_dataset
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -47,6 +49,18 @@ def test_every_command_explains_itself(capsys, command):
     code, out, _ = run(capsys, command, "--help")
     assert code == 0
     assert "--json" in out
+    assert "--plugin FILE.py" in out
+    assert not [noise for noise in ("{None}", "(default: )", "--no-json") if noise in out]
+
+
+def test_help_needs_no_family_of_the_data_s(capsys, tmp_path):
+    data = write_dataset(tmp_path / "toy").path
+    manifest = store.read_json(data / "manifest.json")
+    store.write_json(data / "manifest.json", {**manifest, "family": "my-cart", "simulator": True})
+    code, out, err = run(capsys, "train", "focal", "--data", data, "--help")
+    assert code == 0
+    assert "holds my-cart, a family that this process does not know" in err
+    assert "--learner.hidden" in out
 
 
 def test_no_command_and_unknown_command(capsys):
@@ -60,7 +74,9 @@ def test_no_command_and_unknown_command(capsys):
     ("arguments", "expected"),
     [
         (["collect", "point-robt"], "Did you mean 'point-robot'?"),
-        (["collect"], "say which FAMILY"),
+        (["collect"], "`ertrl list` says what they are: ant-dir"),
+        (["list", "--plugin", "logs.csv"], "logs.csv is no Python file"),
+        (["export", "x", "--step", "few"], "--step: invalid literal for int() with base 10: 'few'"),
         (["report"], "`ertrl report runs` takes all"),
         (["evaluate"], "`ertrl evaluate runs` takes all"),
         (["collect", "point-robot", "--stepss", "5"], "--steps"),
@@ -82,8 +98,10 @@ def test_no_command_and_unknown_command(capsys):
         (["train", "focal"], "needs --data"),
         (["train", "focal", "--data", "nowhere"], "nowhere is not a dataset"),
         (["evaluate", "nowhere"], "nowhere is not a run"),
+        (["evaluate", "nowhere", "--protocol", "offlin"], "Did you mean 'offline'?"),
         (["train", "runs/typo"], "runs/typo is neither a method nor a run"),
-        (["verify", "nowhere"], "nowhere is neither a dataset nor a run"),
+        (["verify", "nowhere"], "nowhere does not exist"),
+        (["verify", "."], "is neither a dataset nor a run"),
         (["report", "nowhere"], "nowhere is not a run"),
     ],
 )
@@ -194,6 +212,25 @@ def test_the_whole_way(capsys, tmp_path, monkeypatch):
     assert (tmp_path / json.loads(out.splitlines()[-1])["report"]).exists()
 
 
+def test_an_evaluation_says_what_it_is_of(capsys, tmp_path, tiny_run):
+    code, out, err = run(capsys, "evaluate", tiny_run.path)
+    assert code == 0
+    assert "was measured before, opened as it is" in err
+    assert "on cpu" not in err
+    assert "update" not in out
+    other = write_dataset(tmp_path / "toy").path
+    code, _, err = run(capsys, "evaluate", tiny_run.path, "--data", other)
+    assert code == 1
+    assert "is not the dataset that" in err
+    copy = shutil.copytree(tiny_run.path, tmp_path / "copy")
+    code, out, err = run(capsys, "evaluate", copy, "--step", 20)
+    assert code == 0
+    assert "evaluate: on cpu" in err
+    assert out.startswith("update 20 of 40\n")
+    found = json.loads(run(capsys, "evaluate", copy, "--step", 20, "--json")[1])
+    assert (found["step"], found["updates"]) == (20, 40)
+
+
 def test_a_full_disk_is_an_error_not_a_traceback(capsys, monkeypatch, tiny_run):
     def full(descriptor):
         raise OSError(28, "No space left on device")
@@ -235,12 +272,31 @@ def test_verify_looks_at_all_and_says_which_are_bad(capsys, tmp_path, tiny_run, 
     assert code == 1
     first, second, third = out.splitlines()
     assert "dataset" in first
-    assert "is neither a dataset nor a run" in second
+    assert second.endswith("nowhere does not exist")
     assert third.endswith("files are whole")
     assert "1 of 3 could not be verified" in err
     code, out, _ = run(capsys, *words, "--json")
     found = json.loads(out)["verified"]
     assert [("problem" in one) for one in found] == [False, True, False]
+
+
+def test_a_folder_of_runs_or_datasets_is_looked_into_or_named(capsys, tiny_run, tiny_dataset):
+    runs = tiny_run.path.parent
+    code, out, _ = run(capsys, "verify", runs, tiny_dataset.path.parent)
+    assert code == 0
+    assert f"{tiny_run.path}: run, " in out
+    assert f"{tiny_dataset.path}: dataset, " in out
+    code, _, err = run(capsys, "export", runs)
+    assert code == 1
+    assert f"{runs} is a folder of runs; name one of them, such as {runs}" in err
+
+
+def test_a_file_is_no_place_for_a_report(capsys, tmp_path, tiny_run, monkeypatch):
+    monkeypatch.setattr("ertrl.reporting.compose.compose", None)  # nothing is drawn before
+    (tmp_path / "logs.csv").write_text("")
+    code, _, err = run(capsys, "report", tiny_run.path, "--out", tmp_path / "logs.csv")
+    assert code == 2
+    assert "logs.csv is a file; give another one with --out" in err
 
 
 def test_a_mistake_is_json_for_a_program_that_asked_for_json(capsys, tiny_dataset):

@@ -57,6 +57,7 @@ def test_needs_are_printed_before_a_collection_starts(tmp_path, capsys):
     collect(make_family("point-robot"), config, tmp_path / "d")
     lines = capsys.readouterr().err.splitlines()
     assert describe_needs(needs(make_family("point-robot"), config)) in lines[0]
+    assert lines[0].endswith(". `ertrl collect --dry-run` tells how long it takes")
     assert "return train -" in lines[-1]
     assert "test-ood -" in lines[-1]
 

@@ -17,6 +17,7 @@ import pytest
 
 from conftest import TINY_COLLECT, options_of
 from ertrl import api, store
+from ertrl.cli import main
 from ertrl.collection import collect, sac
 from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, unfinished_folder
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
@@ -201,6 +202,15 @@ def test_a_family_that_has_changed_since_is_refused(stopped, uninterrupted):
     store.write_json(file, earlier)
     again(stopped)  # begun by a version that did not record it
     assert content(stopped) == uninterrupted("point-robot")
+
+
+def test_what_is_unfinished_is_said_to_be(stopped, capsys):
+    words = [["train", "focal", "--data", str(stopped)]]
+    for asked in (*words, ["verify", str(stopped)], ["data", "info", f"{stopped}/"]):
+        assert main(asked) == 1
+        told = f"{stopped} is not there yet: its collection is unfinished"
+        assert told in (error := capsys.readouterr().err)
+        assert "Give the same `ertrl collect` again" in error
 
 
 def test_a_folder_in_the_datasets_place_costs_nothing(stopped, uninterrupted):

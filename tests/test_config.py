@@ -78,6 +78,12 @@ def test_unknown_nested_keys_say_where_they_are():
     assert "'widths'" in message
 
 
+@pytest.mark.parametrize("name", ["widths", "inner.widths"])
+def test_a_nested_key_is_shown_where_it_belongs(name):
+    told = f"unknown setting '{name}'. Did you mean {{'inner': {{'widths': ...}}}}? Known: count"
+    assert refusal({name: [1]}).startswith(told)
+
+
 def test_a_key_that_resembles_nothing_gets_no_advice():
     message = refusal({"zzzzzz": 1})
     assert "Did you mean" not in message
@@ -285,7 +291,7 @@ def test_a_field_without_limits_has_none():
         ({"updates_per_call": 0}, "updates_per_call"),
         ({"evaluate_every": 0}, "evaluate_every"),
         ({"checkpoint_every": 0}, "checkpoint_every"),
-        ({"updates": 150}, "updates"),
+        ({"updates": 150}, r"updates \(150\) .* give --updates 200, or --updates-per-call 50$"),
         ({"evaluate_every": 250}, "evaluate_every"),
         ({"checkpoint_every": 99}, "checkpoint_every"),
         ({"sampling": SamplingConfig(meta_batch=0)}, "sampling.meta_batch"),

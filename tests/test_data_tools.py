@@ -87,7 +87,8 @@ def test_info_for_people_and_for_programs(tiny_dataset, capsys):
         "mujoco",
     ):
         assert words in text
-    assert text.count("test-ood") >= 12, "one line per task and more"
+    assert text.count("\n ... ") == 3, "of each group the first and last tasks"
+    assert "Tasks  --json has all rows." in text
     assert main(["data", "info", str(tiny_dataset.path), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["dataset"] == str(tiny_dataset.path)
@@ -121,11 +122,12 @@ def test_facts_show_what_collectors_add(tiny_dataset):
         "policy_distance": {"train": 0.123456},
         "style": {"strength": 2.0, "directions": None},
         "curves": list(range(99)),
+        "distances": [[0.0, 1.0], [1.0, 0.0]],
     }
     shown = facts(summary | {"collector": summary["collector"] | extra})
     assert shown["policy distance, train"] == "0.1235"
     assert shown["style, strength"] == "2"
-    assert not {"curves", "style, directions"} & shown.keys()
+    assert not {"curves", "distances", "style, directions"} & shown.keys()
 
 
 # --- the card ---

@@ -10,7 +10,7 @@ import pytest
 from ertrl import api, runtime, store
 from ertrl.cli import main
 from ertrl.deploy import export as module
-from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError
+from ertrl.errors import ConfigError, CorruptFileError, DataError, ErtrlError, RunError
 from ertrl.runtime import ActionRange
 from ertrl.runtime.agent import Agent
 from ertrl.runtime.files import DESCRIPTION, WEIGHTS, describe
@@ -54,6 +54,11 @@ def test_an_exported_agent_does_what_the_run_does(exported, tiny_run, tiny_datas
     for s in logs.observation:
         np.testing.assert_allclose(adapted.act(s), known.act(s), atol=1e-5)
     assert adapted.transitions == 30
+
+
+def test_who_takes_it_for_a_run_is_told_how_to_load_it(exported):
+    with pytest.raises(RunError, match=r"an exported agent, not a run: .* ertrl\.runtime\.load"):
+        api.load_agent(exported)
 
 
 def test_a_learned_prior_is_saved_loaded_and_exported(tiny_dataset, tmp_path):

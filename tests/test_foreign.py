@@ -41,6 +41,7 @@ class Env(gymnasium.Env):
         unusual = {"narrow": moved[0][:1], "ragged": [[1], [2, 3]], "lost": moved[0] * np.nan}
         narrow = unusual.get(self.wrong, moved[0])
         given = {"four": moved[:3] + moved[4:], "nothing": None, "no reward": (moved[0], *"abcd")}
+        given["nan reward"] = (moved[0], np.nan, *moved[2:])
         return given.get(self.wrong, (narrow, *moved[1:]))
 
 
@@ -146,7 +147,18 @@ def test_check_plugin_names_a_line_once(capsys):
     assert main(["check-plugin", "mine"]) == 1
     told = capsys.readouterr().out
     assert told.count("failed in test_foreign.py, line ") == 1
-    assert told.count("the same failure as above") == told.count("broken") - 1 > 1
+    assert re.search(r"broken  \d+ more, by the failure above\n$", told)
+    assert told.count("broken") == 2
+
+
+def test_check_plugin_names_task_and_step_of_what_is_no_number(capsys):
+    for wrong, what in (("nan reward", "reward of step 1 is nan"), ("lost", "observation of step")):
+        family(wrong)
+        assert main(["check-plugin", "mine"]) == 1
+        assert capsys.readouterr().out.count(f"mine, task 2 {{'k': 3.0}}: the {what}") == 1
+    family(reward=lambda o, a, n, t: np.where(t["k"] == 3, np.nan, n[..., 0]))
+    assert main(["check-plugin", "mine"]) == 1
+    assert "task 2: the reward of step 1 is nan" in capsys.readouterr().out
 
 
 def test_a_part_of_any_kind_is_blamed_by_line(monkeypatch):
@@ -254,3 +266,20 @@ def test_a_file_that_gives_no_part_says_why(name, told, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(FILE)
     assert main(["check-plugin", f"{tmp_path / 'mine.py'}:{name}"]) == 2
     assert capsys.readouterr().err.endswith(told)
+
+
+OWN = """
+from ertrl.methods.focal import Focal
+class Mine(Focal):
+    name, summary = "mine", "as FOCAL"
+"""
+
+
+@pytest.mark.parametrize(("last", "code"), [("", 2), ("ertrl.register(Mine)", 0)])
+def test_a_file_that_registers_nothing_says_to_name_what_does(last, code, tmp_path, capsys):
+    source = FILE + OWN + last
+    (tmp_path / "mine.py").write_text(source)
+    assert main(["list", "--plugin", str(tmp_path / "mine.py")]) == code
+    told = capsys.readouterr()
+    assert ("name what makes one: mine.py:NAME" in told.err) is (code == 2)
+    assert ("  mine " in told.out) is (code == 0)

@@ -70,6 +70,12 @@ def test_a_process_that_has_done_nothing_yet_is_stopped_at_once(tiny_dataset, tm
     assert not run.checkpoints.steps()
 
 
+def test_a_line_of_progress_is_said_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(schedule, "SECONDS_BETWEEN_LINES", 0.0)
+    run_jobs([Job("slow", ("list",), tmp_path / "slow.log", silent=True)])
+    assert capsys.readouterr().err.count("0 of 1 done\n") == 1
+
+
 def works(*names: str) -> list[schedule.Work]:
     return [schedule.Work(Job(name, (), Path("log"))) for name in names]
 

@@ -10,6 +10,7 @@ import pytest
 import ertrl
 from ertrl.cli import main
 from ertrl.data import Dataset, import_logs
+from ertrl.data.imports.rows import FEW
 from ertrl.envs.tasks import split_tasks
 from ertrl.errors import ConfigError, DataError
 from ertrl.methods import methods
@@ -60,6 +61,8 @@ def test_arrays_become_episodes(tmp_path):
     assert data.manifest["imported"]["notes"] == [
         "14 last rows have no next observation and are left out",
         "1 terminal rows have no next observation; their own stands for it",
+        "5 of 5 tasks have fewer than 16 transitions (task 0 has 9): from so few, little can be "
+        "learned or estimated",
     ]
 
 
@@ -269,9 +272,22 @@ def test_a_task_in_other_units_is_suspected(tmp_path):
     assert "are they in the same units?" in notes
 
 
+def test_few_rows_and_what_is_not_given_are_told(tmp_path, capsys):
+    write_csv(tmp_path / "short.csv", logs(tasks=2, episodes=1, steps=3))
+    words = [str(tmp_path / "short.csv"), "--out", str(tmp_path / "short"), "--action-low", "-8"]
+    assert main(["data", "import", *words, "--progress", "none"]) == 0
+    told = capsys.readouterr().out
+    assert "tasks: 2 train; none is held out (--held-out NAME)" in told
+    assert "2 of 2 tasks have fewer than 16 transitions (task 0 has 2)" in told
+    assert "if more is possible, give --action-high\n" in told
+    enough = settings_for(DataSize(2, FEW, 2 * FEW, 3, 3))["sampling"]["context_size"]
+    fewer = settings_for(DataSize(2, FEW - 1, 2 * FEW, 3, 3))["sampling"]["context_size"]
+    assert enough == fewer == FEW / 4, "below, it is more than a quarter"
+
+
 def test_missing_columns_and_limits_are_named(tmp_path):
     given = logs()
-    with pytest.raises(DataError, match=r"none for reward\..*--columns"):
+    with pytest.raises(DataError, match=r"^the table has the .* none for reward\..*--columns"):
         imported(tmp_path, {k: v for k, v in given.items() if k != "reward"})
     with pytest.raises(DataError, match="says nowhere where an episode ends"):
         imported(tmp_path, {k: v for k, v in given.items() if k not in ("episode", "terminated")})

@@ -1,5 +1,6 @@
 """Without a simulator: estimates from logs are right where the truth is known, and are reported."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from ertrl import api
 from ertrl.cli import main
 from ertrl.config import replace_from_json
 from ertrl.data.scaling import Scaling
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, DataError
 from ertrl.evaluation import summarise
 from ertrl.evaluation.on_logs import _Rows as Rows
 from ertrl.evaluation.on_logs import _value, measure_on_logs
@@ -123,6 +124,21 @@ def test_what_an_episode_shares_is_not_explained_by_its_other_half(run, tmp_path
     assert min(found["train"]) > 0.8
 
 
+def test_what_logs_are_too_few_to_tell_is_left_out(run, tmp_path):
+    """Of rewards that do not vary, and of a handful of rows, no share of variance is told."""
+
+    def found(name, logs):
+        options = {"action_low": -1, "action_high": 1, "progress": "none"}
+        data = ertrl.import_logs(logs, tmp_path / name, **options)
+        return measure_on_logs(Constant(run.config, 0.0), data)["prediction"]
+
+    logs = drifting()
+    flat = found("flat", {**logs, "reward": np.full(len(logs["task"]), 0.1)})
+    assert list(flat) == ["next state"]
+    rows = (logs["task"] < 2) & (logs["episode"] == 0) & (logs["step"] < 3)
+    assert found("short", {name: values[rows] for name, values in logs.items()}) == {}
+
+
 def test_training_says_how_good_it_is(run, capsys):
     scores = summarise(run.evaluations.read())
     assert {"value of policy/test-id", "next state unexplained/test-id"} <= set(scores)
@@ -134,6 +150,14 @@ def test_training_says_how_good_it_is(run, capsys):
     out = capsys.readouterr().out
     assert "no simulator: estimated from logs" in out
     assert "value of behaviour/train" in out
+
+
+def test_a_protocol_needs_a_simulator(run, capsys):
+    assert main(["evaluate", str(run.path), "--protocol", "online", "idaq"]) == 1
+    told = "has no simulator: .* nothing to act in under the protocol online or idaq"
+    assert re.search(told, capsys.readouterr().err)
+    with pytest.raises(DataError, match=r"Name no protocol \(`ertrl evaluate RUN`\)"):
+        ertrl.evaluate(run, "offline")
 
 
 def test_probes_and_report_work_on_logs(run, tmp_path, capsys):

@@ -17,13 +17,15 @@ import ertrl
 from conftest import TINY_TRAIN, options_of
 from ertrl.cli import main
 from ertrl.collection.config import CollectConfig
+from ertrl.collection.savepoints import Savepoints
 from ertrl.config import to_json
 from ertrl.data import Dataset
+from ertrl.data.same_family import code_changes, family_code
 from ertrl.envs import rollout
 from ertrl.errors import ConfigError, DataError, PluginError, SimulationError
 from ertrl.learners import get_learner
 from ertrl.methods.encoder import EncoderConfig
-from ertrl.plugins import OWN, _loaded, _registered
+from ertrl.plugins import OWN, _loaded, _registered, load
 
 pytestmark = pytest.mark.usefixtures("forgets_own_parts")
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -195,6 +197,7 @@ def test_a_family_of_ones_own_keeps_its_promises(capsys):
     assert main(["check-plugin", "unsteady"]) == 1
     told = capsys.readouterr()
     assert "broken  The same seeds and actions give the same trajectories" in told.out
+    assert "draw from self.np_random, after super().reset(seed=seed), and nothing else" in told.out
     assert "the family unsteady breaks" in told.err
 
 
@@ -253,6 +256,87 @@ def test_the_command_line_knows_families_of_a_file(tmp_path, monkeypatch, capsys
     assert "offline/train" in done.stdout
     with pytest.raises(DataError, match=r"--plugin FILE.py"):
         Dataset("data/my-pendulum").make_family()
+
+
+TASKS_FILE = """
+import json
+import gymnasium
+import numpy as np
+import ertrl
+from gymnasium.spaces import Box
+
+class Slide(gymnasium.Env):
+    observation_space = action_space = Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self, goal):
+        self.goal = goal
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = self.np_random.uniform(-0.1, 0.1, 1)
+        return self.x.astype(np.float32), {}
+
+    def step(self, action):
+        self.x = np.clip(self.x + 0.1 * action, -1, 1)
+        return self.x.astype(np.float32), 1.0 - abs(self.x[0] - self.goal), False, False, {}
+
+def family():
+    tasks = [{"goal": g} for g in (-0.8, -0.4, 0.0, 0.4, 0.8)]
+    return ertrl.register_family("slide", make=lambda t: Slide(t["goal"]), tasks=tasks, horizon=8)
+
+if __name__ == "__main__":
+    from ertrl.data.same_family import family_code
+    print(json.dumps(family_code(family())))
+"""
+
+
+def slide(file, change=("", "")):
+    """The family of the file, in which something is changed before."""
+    file.write_text(TASKS_FILE.replace(*change) if change[0] else TASKS_FILE + change[1])
+    _registered.clear()
+    _loaded.clear()
+    return load(f"{file}:family")[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*is not above random actions", "ignore:.*in no task is")
+def test_data_of_other_code_is_opened_with_a_warning(tmp_path):
+    file, folder = tmp_path / "my_tasks.py", tmp_path / "data"
+    data = ertrl.collect(slide(file), folder, config=SMALL, progress="none")
+    assert list(data.manifest["family_code"]) == ["my_tasks.py"]
+    slide(file)
+    data.make_family()
+    doubled = slide(file, ("1.0 - abs", "2.0 - 2.0 * abs"))
+    told = r"other code of slide than there is now: my_tasks.py has changed.*collect the data anew"
+    with pytest.warns(UserWarning, match=told):
+        Dataset(folder).make_family()
+    with pytest.warns(UserWarning, match=told):
+        ertrl.collect(doubled, folder, config=SMALL, progress="none")
+
+
+def test_a_collection_that_goes_on_with_other_code_warns(tmp_path):
+    file, folder = tmp_path / "my_tasks.py", tmp_path / ".data.collecting"
+    identity = {"family": "slide", "family_options": {}, "config": {}, "references": None}
+    folder.mkdir()
+    Savepoints(folder, identity, slide(file))
+    (folder / "00000001.json").touch()
+    Savepoints(folder, identity, slide(file))
+    with pytest.warns(UserWarning, match=r"other code of slide: my_tasks.py has changed. It goes"):
+        Savepoints(folder, identity, slide(file, ("0.1 * action", "0.2 * action")))
+
+
+def test_a_script_is_the_same_code_where_it_is_named_as_a_file(tmp_path):
+    file = tmp_path / "my_tasks.py"
+    whole = family_code(slide(file))
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
+    alone = json.loads(done.stdout)
+    assert code_changes(whole, slide(file)) == code_changes(alone, slide(file)) == ""
+    longer = slide(file, ("", "\nHELPS = 2\n"))
+    assert (code_changes(whole, longer), code_changes(alone, longer)) == (
+        "my_tasks.py has changed",
+        "",
+    )
+    assert code_changes(alone, slide(file, ("1.0 - abs", "2 - abs"))) == "my_tasks.py has changed"
+    assert family_code(ertrl.make_family("point-robot")) == {}
 
 
 METHOD = """

@@ -112,6 +112,18 @@ def test_a_run_is_not_opened_with_other_code_and_is_said_to_be_finished(train, t
     assert "was begun with other code of 'pull'" in capsys.readouterr().err
 
 
+def test_an_agent_that_other_code_reads_is_opened_with_a_warning(train, tmp_path, capsys):
+    with pytest.warns(UserWarning, match="z hardly differs between tasks"):
+        train()
+    (run,) = map(str, (tmp_path / "runs").iterdir())
+    for words in (["export", run], ["evaluate", run, "--protocol", "continual"]):
+        plugins._loaded.clear()
+        plugins._registered.clear()
+        (tmp_path / "part.py").write_text(METHOD.replace("0.05", "0.07 - 0.02"))
+        with pytest.warns(UserWarning, match="begun with other code of 'pull' than there is now"):
+            assert main([*words, "--plugin", "part.py"]) == 0, capsys.readouterr().err
+
+
 def test_a_run_of_an_unknown_method_says_how_to_make_it_known(train, tmp_path, capsys):
     with pytest.warns(UserWarning, match="z hardly differs"):
         train()
@@ -140,6 +152,10 @@ BROKEN = {
         "State(encoder)), metrics",
     ),
     "part.py, line 31: AttributeError": ("batch.context", "batch.contexts"),
+    "part.py, line 27: AttributeError: 'Dims' object has no attribute 'trainingtasks'": (
+        "dims, key))",
+        "dims.trainingtasks, key))",
+    ),
     "METHOD is an object; write METHOD = Pull": ("METHOD = Pull", "METHOD = Pull()"),
     "says 'rate: ...', but that is no setting: write @dataclass(frozen=True)": (
         "@dataclass(frozen=True)\n",

@@ -8,7 +8,7 @@ import pytest
 from ertrl import api, store
 from ertrl.cli import main
 from ertrl.envs import rollout
-from ertrl.errors import ConfigError
+from ertrl.errors import ConfigError, RunError
 from ertrl.evaluation import probes, swap
 from ertrl.evaluation.context import held_back
 from ertrl.evaluation.probes import (
@@ -20,6 +20,7 @@ from ertrl.evaluation.probes import (
 )
 from ertrl.evaluation.shapes import Probes
 from ertrl.types import Transitions
+from toys import write_dataset
 
 SMALL = ProbeSettings(
     transitions=20, contexts=10, leak_contexts=4, leak_checkpoints=2, swap_partners=2, projected=10
@@ -203,7 +204,7 @@ def test_every_other_episode_is_held_back():
     assert held_back(np.array([], int)).tolist() == []
 
 
-def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
+def test_probes_of_a_run_are_kept_and_complete(tiny_run, tmp_path, monkeypatch):
     result = api.probe(tiny_run, settings=SMALL)
     assert result == store.read_json(tiny_run.probes.path(40), Probes)
     kinds = {(e["context"], e["target"], e["model"]) for e in result["regression"]}
@@ -221,6 +222,8 @@ def test_probes_of_a_run_are_kept_and_complete(tiny_run, monkeypatch):
     assert np.shape(result["projection"]["tsne"]) == (8, 10, 2)
     monkeypatch.setattr(probes, "probe_agent", None)  # a second time nothing is computed
     assert api.probe(tiny_run, settings=SMALL) == result
+    with pytest.raises(RunError, match="is not the dataset"):
+        api.probe(tiny_run, settings=SMALL, data=write_dataset(tmp_path / "toy").path)
 
 
 def test_probes_on_the_command_line(tiny_run, capsys):

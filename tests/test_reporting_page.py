@@ -349,8 +349,8 @@ def test_worse_than_doing_nothing_is_marked_and_said_first(tmp_path):
 def test_the_headline_names_a_winner_only_where_there_is_one(tmp_path):
     (one,) = (fake_run(tmp_path / "one"),)
     assert sentences.headline(table_of([one])) == (
-        "On held-out point-robot tasks: ER-TRL reaches with logged data as context (90.0) and when "
-        "the agent gathers its own (50.0)"
+        "On held-out point-robot tasks: ER-TRL reaches 90.0 with logged data as context, 50.0 when "
+        "the agent gathers its own"
     )
     two = [one, fake_run(tmp_path / "two", "focal", scores={"online": 10.0})]
     assert "differences between methods cannot be tested yet" in sentences.headline(table_of(two))

@@ -9,6 +9,7 @@ from ertrl import store
 from ertrl.config import to_json
 from ertrl.errors import DataError, ReportError, RunError
 from ertrl.profiles import train_config
+from ertrl.reporting import print_summary
 from ertrl.reporting.read.dataset import read_material, task_axis
 from ertrl.reporting.read.identity import Identity
 from ertrl.reporting.read.paper import in_paper, paper_results, published
@@ -77,6 +78,21 @@ def test_a_copy_of_a_run_is_refused_and_a_repetition_is_not(tmp_path):
 def test_a_folder_of_runs_stands_for_its_runs(tmp_path):
     two_by_three(tmp_path)
     assert len(read_runs([tmp_path]).families[0].variants) == 2
+
+
+def test_a_run_of_nobody_knows_which_method_does_not_hide_others_of_its_folder(tmp_path, capsys):
+    two_by_three(tmp_path / "runs")
+    foreign = fake_run(tmp_path / "runs", name="foreign") / "config.json"
+    store.write_json(foreign, store.read_json(foreign) | {"method": "theirs"})
+    with pytest.warns(UserWarning, match="a run is left out. .*foreign: unknown method 'theirs'"):
+        results = read_runs(tmp_path / "runs")
+    assert len(results.families[0].variants) == 2
+    assert "foreign: unknown method 'theirs'" in results.notes[0]
+    print_summary(tmp_path / "runs")  # says it below its tables
+    assert "Note: A run is left out." in capsys.readouterr().out
+    for named in (foreign.parent, [tmp_path / "runs", foreign.parent]):
+        with pytest.raises(RunError, match="name its file with --plugin"):
+            read_runs(named)
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path):

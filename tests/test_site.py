@@ -165,6 +165,15 @@ class Parsed(Exception):
     """Every word of a command was understood."""
 
 
+def write_own_files(folder: Path) -> None:
+    """Those that the site shows and that its commands name."""
+    tasks, *_ = blocks(ROOT / "docs" / "own-environment.md", "python")
+    (folder / "my_tasks.py").write_text(tasks)
+    method = max(blocks(ROOT / "docs" / "add-a-method.md", "python"), key=len)
+    (folder / "classifier.py").write_text(method)
+
+
+@pytest.mark.usefixtures("forgets_own_parts")
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda p: p.name)
 def test_commands_on_the_site_are_understood(page, small_world, monkeypatch, tiny_dataset):
     """Each goes through the program's own parser, up to where its work would begin."""
@@ -183,8 +192,7 @@ def test_commands_on_the_site_are_understood(page, small_world, monkeypatch, tin
 
     monkeypatch.setattr(options.tyro, "cli", only_understand)
     monkeypatch.setattr(plugins, "_registered", {})
-    tasks, *_ = blocks(ROOT / "docs" / "own-environment.md", "python")
-    (small_world / "my_tasks.py").write_text(tasks)
+    write_own_files(small_world)
     for line in commands(page):
         if " ... " in f"{line} ":
             continue  # the reader's own words

@@ -10,7 +10,7 @@ import pytest
 from conftest import TINY_TRAIN
 from ertrl.cli import main
 from test_hub import hub  # noqa: F401 - a fixture
-from test_site import PAGES, ROOT, STAND_INS, blocks, commands
+from test_site import PAGES, ROOT, STAND_INS, commands, write_own_files
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,8 +66,7 @@ def reader(tmp_path, monkeypatch, tiny_dataset, trained, hub):  # noqa: F811
     for name in ("point-robot", "cheetah-vel", "line", "my-pendulum"):
         (tmp_path / "data" / name).symlink_to(tiny_dataset.path)
     shutil.copytree(trained, tmp_path / "runs" / trained.name)
-    tasks, *_ = blocks(ROOT / "docs" / "own-environment.md", "python")
-    (tmp_path / "my_tasks.py").write_text(tasks)
+    write_own_files(tmp_path)
     return f"runs/{trained.name}"
 
 
@@ -98,6 +97,7 @@ def exit_code(words: list[str]) -> object:
 SHOWN = [page for page in [*PAGES, ROOT / "README.md"] if commands(page)]
 
 
+@pytest.mark.usefixtures("forgets_own_parts")
 @pytest.mark.parametrize("page", SHOWN, ids=lambda p: p.name)
 def test_commands_on_the_site_run(page, reader):
     for number, line in enumerate(commands(page)):

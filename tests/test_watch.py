@@ -4,10 +4,11 @@ import json
 import os
 
 import pytest
+from rich.console import Console
 
 from ertrl import store
 from ertrl.cli import main
-from ertrl.launch.watch import look
+from ertrl.launch.watch import Snapshot, look, table
 from ertrl.training import Run
 from fake_runs import fake_run
 
@@ -82,3 +83,25 @@ def test_an_odd_run_does_not_hide_the_others(tiny_run, tmp_path, capsys):
     seen = {run["status"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
     assert seen["finished"]["step"] == 40
     assert "metrics.jsonl" in seen["unreadable"]["problem"]
+
+
+def drawn(name, scores, left=None, count=1):
+    """The lines of a table of so many runs, on a narrow terminal."""
+    runs = [Snapshot(f"{name}-{i:010}", "running", 50, 100, left, scores) for i in range(count)]
+    console = Console(width=80)
+    with console.capture() as got:
+        console.print(table(runs))
+    return got.get()
+
+
+def test_names_stay_whole_on_a_narrow_terminal_and_only_protocols_are_columns():
+    returns = dict.fromkeys(("offline/test-id", "online/test-id", "non-prior/test-id"), -100.0)
+    assert "cheetah-vel-er-trl-td3bc-s10 " in drawn("cheetah-vel-er-trl-td3bc-s10", returns, 600.0)
+    alike = drawn("point-robot-er-trl-td3bc-s0", returns, count=2)
+    assert "point-robot-er-trl-td3bc-s0-0000000001 " in alike
+    assert alike.count("-100.0") == 6
+    logs = drawn("mine-focal-td3bc-s0", {"value of policy/test-id": 0.1, "reward/test-id": 0.2})
+    assert "mine-focal-td3bc-s0 " in logs
+    assert "normalised" not in logs
+    assert "0.2" not in logs
+    assert "no simulator: `ertrl evaluate`" in logs

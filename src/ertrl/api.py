@@ -17,6 +17,7 @@ from ertrl.collection.savepoints import sweep
 from ertrl.config import replace_from_json, to_json
 from ertrl.data import Dataset, write_card
 from ertrl.data.card import CARD
+from ertrl.data.dataset import unfinished
 from ertrl.envs import Family, group_title, make_family
 from ertrl.envs.families import own_family
 from ertrl.errors import ConfigError, DataError
@@ -33,8 +34,9 @@ from ertrl.profiles import (
     train_config,
 )
 from ertrl.progress import ProgressStyle, say
-from ertrl.provenance import bound_threads
+from ertrl.provenance import bound_threads, device_text
 from ertrl.training import Run, SinkName, check_sinks, lengthen, train_run
+from ertrl.training.beforehand import warn_of_other_code
 from ertrl.training.config import TrainConfig
 from ertrl.training.records import settle
 
@@ -186,35 +188,43 @@ def load_agent(run: str | Path | Run, step: int | None = None) -> Agent:
     """Load the agent of a run's checkpoint (the newest by default)."""
     run = Run.of(run)
     state, _ = run.load(step)
+    warn_of_other_code(run.path, run.spec, run.config)
     return run.agent(state)
 
 
 def evaluate(
     run: str | Path | Run,
-    protocols: str | Sequence[str] = tuple(PAPER_PROTOCOLS),
+    protocols: str | Sequence[str] | None = None,
     *,
     data: str | Path | None = None,
     step: int | None = None,
+    progress: ProgressStyle = "auto",
 ) -> Evaluation:
     """Evaluate a run's checkpoint on all tasks and keep the result with the run.
 
-    The result's `scores` are the mean normalised returns. What was measured before at this step
-    is not measured again.
+    The result's `scores` are the mean normalised returns. The protocols are the paper's three
+    unless some are named; where there is no simulator, none can be. What was measured before at
+    this step is not measured again.
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
-    check_protocols(protocols)
+    check_protocols(protocols or ())
     step = run.checkpoints.chosen(step)
+    dataset = None if data is None else run.open_dataset(data)
     settle(run)
     oracle = None
     if step in run.evaluations:
         known = run.evaluations.read(step)
+        missing = tuple(PAPER_PROTOCOLS if protocols is None else protocols)
         if known["evaluation"] == to_json(run.config.evaluation):
             oracle = known.get("oracle")
-            protocols = tuple(name for name in protocols if name not in known["protocols"])
-        if "logs" in known or not protocols:
+            missing = tuple(name for name in missing if name not in known["protocols"])
+        if not missing or ("logs" in known and protocols is None):
+            say(f"evaluate: {run.path} was measured before, opened as it is", progress)
             return Evaluation(known)
-    dataset, agent = run.open_dataset(data), load_agent(run, step)
+        protocols = missing
+    dataset, agent = dataset or run.open_dataset(), load_agent(run, step)
+    say(f"evaluate: on {device_text()}", progress)
     result = evaluate_agent(
         agent, dataset, step=step, run=run.name, protocols=protocols, known_oracle=oracle
     )
@@ -227,6 +237,7 @@ def probe(
     data: str | Path | None = None,
     step: int | None = None,
     settings: "ProbeSettings | None" = None,
+    progress: ProgressStyle = "auto",
 ) -> "Probes":
     """Probe what a checkpoint's z knows of task and behaviour policy; kept with the run.
 
@@ -237,12 +248,15 @@ def probe(
     run = Run.of(run)
     step = run.checkpoints.chosen(step)
     settings = settings or probes.ProbeSettings()
+    dataset = None if data is None else run.open_dataset(data)
     settle(run)
     if step in run.probes:
         known = run.probes.read(step)
         if known["settings"] == to_json(settings):
+            say(f"probes: {run.path} was probed before, opened as it is", progress)
             return probes.Probes(known)
-    dataset, agent = run.open_dataset(data), load_agent(run, step)
+    dataset, agent = dataset or run.open_dataset(), load_agent(run, step)
+    say(f"probes: on {device_text()}", progress)
     result = probes.probe_agent(agent, dataset, step=step, run=run.name, settings=settings)
     run.add_probes(result)
     return probes.Probes(result)
@@ -334,6 +348,10 @@ def verify(path: str | Path) -> dict[str, Any]:
     if (path / "agent.json").exists():
         return {"path": str(path), "kind": "agent", "files": verify_agent(path)}
     if not (path / "config.json").exists():
+        if told := unfinished(path):
+            raise DataError(told)
+        if not path.exists():
+            raise DataError(f"{path} does not exist")
         raise DataError(
             f"{path} is neither a dataset nor a run, nor an exported agent: it has no "
             "manifest.json, config.json or agent.json"

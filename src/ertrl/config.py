@@ -6,6 +6,7 @@ in `--help`, and its limits beside it: `rounds: Annotated[int, Ge(1)]`, or `roun
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -76,13 +77,24 @@ def replace_from_json(config: C, values: Any, where: str = "") -> C:
     for name, value in values.items():
         path = f"{where}.{name}" if where else name
         if name not in known:
-            raise ConfigError(unknown(f"setting of {where}" if where else "setting", name, known))
+            kind = f"setting of {where}" if where else "setting"
+            raise ConfigError(unknown(kind, name, known, _nested(config, name)))
         current = getattr(config, name)
         if is_dataclass(current):
             changes[name] = replace_from_json(current, value, path)
         else:
             changes[name] = _checked(value, annotations[name], path)
     return dataclasses.replace(config, **changes)  # ty: ignore[invalid-argument-type]
+
+
+def _nested(config: Any, name: str) -> str:
+    """How a setting further in, which was named without its place or with dots, is given."""
+    paths = [path for path, _ in flat(to_json(config, in_full=True)) if "." in path]
+    found = [path.split(".") for path in paths if f".{path}".endswith(f".{name}")]
+    return " or ".join(
+        functools.reduce(lambda inner, part: f"{{'{part}': {inner}}}", reversed(parts), "...")
+        for parts in found
+    )
 
 
 def _checked(value: Any, annotation: Any, path: str) -> Any:

@@ -66,9 +66,13 @@ class Interrupted(ErtrlError):
         self.exit_code = 128 + signal_number
 
 
-def unknown(kind: str, word: str, known: Iterable[str]) -> str:
-    """'unknown family 'point-robt'. Did you mean 'point-robot'? Known: ...'."""
+def unknown(kind: str, word: str, known: Iterable[str], meant: str = "") -> str:
+    """'unknown family 'point-robt'. Did you mean 'point-robot'? Known: ...'.
+
+    Where it is clear what was `meant`, that is said in place of the nearest word.
+    """
     known = sorted(known)
     near = difflib.get_close_matches(word.lower(), known, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    meant = meant or "".join(f"'{word}'" for word in near)
+    hint = f" Did you mean {meant}?" if meant else ""
     return f"unknown {kind} '{word}'.{hint} Known: {', '.join(known) or 'none'}."

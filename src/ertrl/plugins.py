@@ -114,12 +114,11 @@ def _check_settings(part: Any) -> None:
 
 def use(told: str) -> list[Any]:
     """Take parts from FILE.py or FILE.py:NAME, in this process and in those it starts."""
-    path, _, name = told.partition(".py")
-    told = os.path.abspath(f"{path}.py") + name
+    found = load(told := os.path.abspath(told))
     named = [other for other in os.environ.get(OWN, "").split("\n") if other]
     if told not in named:
         os.environ[OWN] = "\n".join([*named, told])
-    return load(told)
+    return found
 
 
 def names_file(word: str) -> bool:
@@ -131,10 +130,13 @@ def load(told: str) -> list[Any]:
     """Run FILE.py once; what it gives is NAME (called, if a function) or its parts."""
     if told in _loaded:
         return _loaded[told]
-    path, _, name = told.rpartition(":") if ".py:" in told else (told, "", "")
+    if not names_file(told):
+        raise ConfigError(f"{told} is no Python file; parts are taken from FILE.py or FILE.py:NAME")
+    path, name = _split(told)
     if not os.path.isfile(path):
         raise PluginError(f"there is no file {path} to load parts from")
     _loaded[told] = []  # what it registers by itself may ask for parts in turn
+    before = _registered_now()
     try:
         module = _load(path, partial(_run, path))
         if name and not hasattr(module, name):
@@ -144,10 +146,33 @@ def load(told: str) -> list[Any]:
             made = _load(path, held) if isinstance(held, FunctionType) else held
             _loaded[told] += made if isinstance(made, (list, tuple)) else [made]
         _check_classes(path, module)
+        if _loaded[told] in ([], [None]) and _registered_now() == before:
+            raise ConfigError(gave_nothing(told))
     except BaseException:
         del _loaded[told]
         raise
     return _loaded[told]
+
+
+def gave_nothing(told: str) -> str:
+    """What to do about FILE.py or FILE.py:NAME from which no part was handed over."""
+    path, name = _split(told)
+    if name:
+        return f"{path}: {name}() returned None; return what ertrl.register_family gives"
+    return (
+        f"{path} has no METHOD, LEARNER or FAMILIES = ...; or name what makes one: "
+        f"{os.path.basename(path)}:NAME"
+    )
+
+
+def _split(told: str) -> tuple[str, str]:
+    """File and name, which may be empty."""
+    path, _, name = told.rpartition(":") if ".py:" in told else (told, "", "")
+    return path, name
+
+
+def _registered_now() -> set[int]:
+    return {id(part) for own in _registered.values() for part in own.values()}
 
 
 def _check_classes(path: str, module: ModuleType) -> None:

@@ -57,7 +57,7 @@ Offline meta-reinforcement learning: from logged data of many tasks to an agent 
 {command_list({name: command.summary for name, command in COMMANDS.items()})}
 
 `ertrl COMMAND --help` explains every option of a command. `ertrl --version` prints the version.
-Any command takes --plugin FILE.py or FILE.py:NAME, with methods, learners or families of your own.
+{common.OWN_PARTS}
 """
 
 

@@ -8,17 +8,19 @@ from typing import Annotated, Any
 from tyro.conf import UseAppendAction, arg
 
 from ertrl.cli.common import first_word, output, output_dataset, own_part, peek
-from ertrl.cli.options import Json, Profile, Progress, Variant, parse, unset
+from ertrl.cli.options import Json, Profile, Progress, Variant, parse, plainly, unset
 from ertrl.collection.config import CollectConfig, ScriptedConfig
 from ertrl.errors import ConfigError
 
 
+@plainly
 @dataclass
 class Collect:
     """Train behaviour policies for all tasks of a family and record them, poor to expert.
 
-    A collection that was stopped or killed goes on when the same command is given again. Defaults
-    depend on family, profile and variant: --help shows those of the words before it.
+    FAMILY is one of those that `ertrl list` shows, or your own: FILE.py:NAME. A collection that
+    was stopped or killed goes on when the same command is given again. Defaults depend on family,
+    profile and variant: --help shows those of the words before it.
     """
 
     config: Annotated[CollectConfig, arg(name="")]
@@ -54,7 +56,12 @@ def run(argv: Sequence[str]) -> None:
     family = first_word(argv)
     if family is None:
         parse(Collect, "collect FAMILY", argv, default=Collect(CollectConfig()))
-        raise ConfigError("say which FAMILY first: ertrl collect FAMILY [options]")
+        from ertrl.envs import family_names
+
+        raise ConfigError(
+            "say which FAMILY first: ertrl collect FAMILY [options]. `ertrl list` says what they "
+            f"are: {', '.join(family_names())}"
+        )
     from ertrl import api
     from ertrl.collection.cost import describe_estimate
     from ertrl.envs import make_family, parse_options

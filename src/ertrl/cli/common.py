@@ -9,8 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 from ertrl.errors import ConfigError
-from ertrl.plugins import names_file, use
+from ertrl.plugins import gave_nothing, names_file, use
 from ertrl.provenance import available_cores
+
+OWN_PARTS = (
+    "Any command takes --plugin FILE.py or FILE.py:NAME, with methods, learners or families of "
+    "your own."
+)
 
 
 def peek(argv: Sequence[str], option: str, default: str) -> str:
@@ -47,15 +52,8 @@ def own_part(word: str) -> str:
     if not names_file(word):
         return word
     found = use(word)
-    if found == [None]:
-        file, _, function = word.rpartition(":")
-        raise ConfigError(
-            f"{file}: {function}() returned None; return what ertrl.register_family gives"
-        )
-    if not found:
-        raise ConfigError(
-            f"{word} has no METHOD, LEARNER or FAMILIES = ...; or name it: FILE.py:NAME"
-        )
+    if found in ([], [None]):  # it may have registered one, but which?
+        raise ConfigError(gave_nothing(word))
     if len(found) != 1:
         raise ConfigError(f"{word} gives {len(found)} parts; name one, as FILE.py:NAME")
     if not hasattr(found[0], "name"):

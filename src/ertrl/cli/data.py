@@ -3,13 +3,16 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from tyro.conf import Positional
 
-from ertrl.cli.common import command_list, first_word, output, output_dataset
-from ertrl.cli.options import DatasetFolder, Json, Progress, command
+from ertrl.cli.common import OWN_PARTS, command_list, first_word, output, output_dataset
+from ertrl.cli.options import DatasetFolder, Json, Progress, command, unset
 from ertrl.errors import ConfigError, unknown
+
+MOST_ROWS = 8
+"""Of a table, or of a group in it."""
 
 
 def run(words: Sequence[str]) -> None:
@@ -59,10 +62,21 @@ def _print(summary: dict[str, Any]) -> None:
         for i, name in enumerate(table.head):
             is_word = i == 0 or name in ("name", "group")
             shown.add_column(name, justify="left" if is_word else "right", no_wrap=True)
-        for row in table.rows:
+        for row in (rows := _some(table)):
             shown.add_row(*row)
-        console.print(Text.assemble("\n", (table.title, "bold"), f" {table.note}"))
+        left_out = " --json has all rows." if ["..."] in rows else ""
+        console.print(Text.assemble("\n", (table.title, "bold"), f" {table.note}{left_out}"))
         console.print(shown)
+
+
+def _some(table: Any) -> list[Sequence[str]]:
+    """The rows that a screen has room for: the first and last few, of each group if there are."""
+    at = table.head.index("group") if "group" in table.head else None
+    groups: dict[str, list[Sequence[str]]] = {}
+    for row in table.rows:
+        groups.setdefault("" if at is None else row[at], []).append(row)
+    few = (r if len(r) <= MOST_ROWS else [*r[:3], ["..."], *r[-2:]] for r in groups.values())
+    return [row for rows in few for row in rows]
 
 
 @command("data card")
@@ -92,7 +106,7 @@ def export(
 
 @command("data import")
 def import_(
-    source: Positional[tuple[str, ...]],
+    source: Annotated[Positional[tuple[str, ...]], unset("SOURCE ...")],
     /,
     *,
     out: Path,
@@ -147,6 +161,8 @@ def import_(
     output_dataset(dataset, json)
     if not json:
         groups = ", ".join(f"{len(tasks)} {name}" for name, tasks in dataset.groups.items())
+        if dataset.groups.keys() == {"train"}:
+            groups += "; none is held out (--held-out NAME), so nothing will tell of a new task"
         for note in (f"tasks: {groups}", *dataset.manifest["imported"].get("notes", ())):
             print(f"  {note}")
 
@@ -207,4 +223,6 @@ usage: ertrl data COMMAND [options]
 Look at datasets and move them. Every command has --json and a complete --help.
 
 {command_list({name: summary for name, (_, summary) in COMMANDS.items()})}
+
+{OWN_PARTS}
 """

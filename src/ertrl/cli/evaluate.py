@@ -1,16 +1,16 @@
 """`ertrl evaluate`."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from ertrl.cli.common import ESTIMATED, output, require_runs, score_lines
-from ertrl.cli.options import Json, MovedData, Runs, Step, command
+from ertrl.cli.options import Json, MovedData, Runs, Step, command, unset
 from ertrl.errors import ConfigError
 
 
 @command("evaluate")
 def run(
     runs: Runs,
-    protocol: tuple[str, ...] = ("offline", "online", "non-prior"),
+    protocol: Annotated[tuple[str, ...] | None, unset("NAME ...")] = None,
     data: MovedData = None,
     step: Step = None,
     probes: bool = False,
@@ -20,22 +20,23 @@ def run(
     """Adapt trained agents to all tasks of their dataset and measure their returns.
 
     Args:
-        protocol: Where contexts come from; several may be given. `ertrl list` shows all: also
-            continual (z after every step), thompson (episodes with draws of z) and idaq (only the
-            best of the agent's own episodes, first found with z of training tasks).
+        protocol: Where contexts come from; several may be given. If none is, where there is a
+            simulator: offline, online and non-prior. `ertrl list` shows all: also continual (z
+            after every step), thompson (episodes with draws of z) and idaq (only the best of the
+            agent's own episodes, first found with z of training tasks).
         probes: Also measure what z knows of the task and of the behaviour policy, and which of the
             two it follows where they disagree (a minute or two).
         probe_transitions: Transitions per task for the probes; fewer are faster.
     """
     require_runs(runs, "evaluate")
-    if not protocol:
+    if protocol == ():
         raise ConfigError("--protocol needs at least one of offline, online, non-prior")
     from ertrl import api
     from ertrl.evaluation import missing_repeats
-    from ertrl.progress import say
-    from ertrl.provenance import device_text
+    from ertrl.evaluation.evaluate import check_protocols
     from ertrl.training import open_runs
 
+    check_protocols(protocol or ())  # before a folder of runs is opened
     settings = None
     if probes:
         from ertrl.config import check
@@ -44,14 +45,15 @@ def run(
         fewer = max(8, min(ProbeSettings().projected, probe_transitions))
         settings = ProbeSettings(probe_transitions, projected=fewer)
         check(settings)
-    opened = open_runs(runs)
+    opened, _ = open_runs(runs)
     values = []
-    say(f"evaluate: on {device_text()}")
     for run in opened:
         result = api.evaluate(run, protocol, data=data, step=step)
         success = {"success": result.success} if result.success else {}
-        values.append({**result, "scores": result.scores, **success})
+        updates = run.config.updates
+        values.append({**result, "updates": updates, "scores": result.scores, **success})
         lines = [f"{run.path}:"] if len(opened) > 1 else []
+        lines += [f"update {result['step']:,} of {updates:,}"] * (result["step"] < updates)
         lines += [f"{ESTIMATED}:"] if "logs" in result else []
         lines += score_lines(result.scores)
         lines += score_lines({f"success % {name}": rate for name, rate in result.success.items()})

@@ -10,9 +10,10 @@ from ertrl.cli.options import Json, command
 def run(json: Json = False) -> None:
     """Show families, methods, learners, protocols and profiles; as JSON with all details."""
     parts, lines = _catalogue(), []
+    width = max(len(name) for entries in parts.values() for name in entries)
     for kind, entries in parts.items():
         lines.append(f"{kind}:")
-        lines += [f"  {name:18} {e['summary']}{_choices(e)}" for name, e in entries.items()]
+        lines += [f"  {name:{width}}  {e['summary']}{_choices(e)}" for name, e in entries.items()]
     output(parts, None if json else "\n".join(lines))
 
 

@@ -1,12 +1,15 @@
 """Options that several commands have, and how a function becomes a command."""
 
+import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import tyro
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from ertrl.cli.common import OWN_PARTS
 from ertrl.progress import ProgressStyle
 
 
@@ -15,8 +18,12 @@ def unset(metavar: str, text: str | None = None) -> Any:
     return arg(metavar=metavar, help=text, help_behavior_hint="")
 
 
+T = TypeVar("T", bound=Callable[..., Any])
+ONE_WORD = (int, float, str, Path)
+"""Types whose values are one word each."""
 Runs = Annotated[
-    Positional[tuple[Path, ...]], arg(help="Folders of runs, or folders that hold runs.")
+    Positional[tuple[Path, ...]],
+    unset("[RUN ...]", "Folders of runs, or folders that hold runs."),
 ]
 DatasetFolder = Annotated[Positional[Path], arg(help="Dataset folder.")]
 MovedData = Annotated[Path | None, unset("DIR", "Dataset folder, if it has moved since training.")]
@@ -32,11 +39,34 @@ Progress = Annotated[ProgressStyle, arg(help="Bars or lines (auto), JSON lines, 
 Json = Annotated[bool, arg(help="Print the result as JSON.")]
 
 
+def plainly(takes: T) -> T:
+    """Show the options of a function or dataclass as a person reads them.
+
+    Of one that is nothing by default no default is shown: its text says what holds then. A switch
+    that is off has no second name, and None is no word to give.
+    """
+    bare, hints = get_type_hints(takes), inspect.get_annotations(takes)
+    for name, option in inspect.signature(takes).parameters.items():
+        default = option.default
+        if name not in hints or not (default is False or default in (None, "", ())):
+            continue
+        kinds = [kind for kind in get_args(bare[name]) if default is None and kind in ONE_WORD]
+        said = arg(help_behavior_hint="", constructor=kinds[0] if kinds else None)
+        shown = Annotated[hints[name], said]  # ty: ignore[invalid-type-form]
+        takes.__annotations__[name] = FlagCreatePairsOff[shown] if default is False else shown
+    return takes
+
+
 def parse(command: Any, name: str, words: Sequence[str], **options: Any) -> Any:
     """Parse the words after the command; prints help or an explanation and exits if need be."""
-    return tyro.cli(command, prog=f"ertrl {name}", args=words, **options)
+    try:
+        return tyro.cli(command, prog=f"ertrl {name}", args=words, **options)
+    except SystemExit as stop:
+        if not stop.code:  # after help
+            print(OWN_PARTS)
+        raise
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[[Sequence[str]], None]]:
     """Turn a function into a command: its arguments are the options, its docstring the help."""
-    return lambda function: lambda words: parse(function, name, words)
+    return lambda function: partial(parse, plainly(function), name)

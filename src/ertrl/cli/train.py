@@ -8,11 +8,12 @@ from typing import Annotated, Any, Generic, Literal
 from tyro.conf import Positional, arg
 
 from ertrl.cli.common import ESTIMATED, first_word, output, own_part, peek, score_lines
-from ertrl.cli.options import Json, Progress, Variant, parse, unset
+from ertrl.cli.options import Json, Progress, Variant, parse, plainly, unset
 from ertrl.errors import ConfigError
 from ertrl.training.config import L, M, TrainConfig
 
 
+@plainly
 @dataclass(kw_only=True)
 class Train:
     """What starting and resuming have in common."""
@@ -29,6 +30,7 @@ class Train:
     json: Json = False
 
 
+@plainly
 @dataclass(kw_only=True)
 class Resume(Train):
     """Meta-train METHOD on a dataset, or resume a run.
@@ -57,7 +59,7 @@ class Start(Train, Generic[M, L]):
     """Whose defaults --help shows where no --data says so."""
     use_learner: str = ""
     """Learner in place of the profile's; `ertrl list` shows them. FILE.py is one of your own."""
-    seeds: str = ""
+    seeds: Annotated[str, unset("SEEDS")] = ""
     """Several runs instead of one, for example 0-4 or 0,2,7; each is a run of its own."""
     seeds_in: Literal["auto", "processes", "program"] = "auto"
     """Seeds as processes of one thread each, as many at once as there are cores (auto: on
@@ -93,10 +95,12 @@ def _resume(argv: Sequence[str]) -> None:
 def _start(method: str, argv: Sequence[str]) -> None:
     from ertrl import api
     from ertrl.data import Dataset
+    from ertrl.envs import family_names
     from ertrl.launch import parse_seeds, train_seeds
     from ertrl.learners import learners
     from ertrl.methods import get_method, methods
     from ertrl.profiles import default_profile, train_config
+    from ertrl.progress import say
 
     method = own_part(method)
     if method in learners() and method not in methods():
@@ -104,13 +108,20 @@ def _start(method: str, argv: Sequence[str]) -> None:
     if method not in methods() and (Path(method).exists() or Path(method).name != method):
         raise ConfigError(f"{method} is neither a method nor a run: it has no config.json")
     get_method(method)  # a wrong name is the first thing to hear of
-    data = peek(argv, "--data", "")
-    if not data and not {"-h", "--help"} & set(argv):
+    data, asks_for_help = peek(argv, "--data", ""), {"-h", "--help"} & set(argv)
+    if not data and not asks_for_help:
         raise ConfigError(
             "train needs --data DIR, a dataset made by `ertrl collect FAMILY`, or of your logs by "
             "`ertrl data import`"
         )
     dataset = Dataset(data) if data else None
+    known = not dataset or not dataset.has_simulator or dataset.family in family_names()
+    if asks_for_help and not known:
+        say(
+            f"{data} holds {dataset.family}, a family that this process does not know: name its "
+            "file (--plugin FILE.py:NAME) to see its defaults; these are those of --family"
+        )
+        dataset = None
     family = dataset.family if dataset else peek(argv, "--family", "point-robot")
     if peek(argv, "--family", family) != family:
         raise ConfigError(f"{data} holds {family}; --family is for --help without --data")

@@ -1,26 +1,32 @@
 """`ertrl verify`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from tyro.conf import Positional
 
 from ertrl.cli.common import output
-from ertrl.cli.options import Json, command
+from ertrl.cli.options import Json, command, unset
 from ertrl.errors import ConfigError, CorruptFileError, ErtrlError
+
+MARKS = ("manifest.json", "config.json", "agent.json")
+"""Each kind of folder has one of them."""
 
 
 @command("verify")
-def run(paths: Positional[tuple[Path, ...]], json: Json = False) -> None:
+def run(
+    paths: Annotated[Positional[tuple[Path, ...]], unset("FOLDER ...")], json: Json = False
+) -> None:
     """Check every file of datasets, runs and exported agents; a line for each of them.
 
     Args:
-        paths: Folders of datasets, runs or exported agents.
+        paths: Datasets, runs or exported agents, or folders that hold them.
     """
     if not paths:
         raise ConfigError("say which dataset, run or agent to verify")
     from ertrl import api
 
+    paths = tuple(found for path in paths for found in _inside(path))
     results: list[dict[str, Any]] = []
     problems: list[Exception] = []
     for path in paths:
@@ -40,3 +46,9 @@ def run(paths: Positional[tuple[Path, ...]], json: Json = False) -> None:
     if problems:
         bad = ", ".join(result["path"] for result in results if "problem" in result)
         raise CorruptFileError(f"{len(problems)} of {len(results)} could not be verified: {bad}")
+
+
+def _inside(path: Path) -> list[Path]:
+    """What is in a folder that is neither dataset nor run, nor agent."""
+    inside = sorted({file.parent for mark in MARKS for file in path.glob(f"*/{mark}")})
+    return inside if inside and not any((path / mark).exists() for mark in MARKS) else [path]

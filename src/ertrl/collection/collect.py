@@ -56,7 +56,8 @@ def collect(
             if point is None:
                 check_disk(wanted, path)
                 needed = f"{describe_needs(wanted)}; on {device_text()}"
-                say(f"collect {family.name}: {needed}", progress)
+                hint = "`ertrl collect --dry-run` tells how long it takes"
+                say(f"collect {family.name}: {needed}. {hint}", progress)
             filled = point and point.facts["episodes"]["count"]
             collection = _Collection(family, config, path, savepoints, filled)
             if point is not None:

@@ -26,7 +26,13 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from ertrl import store
-from ertrl.data.same_family import FamilyRecord, family_changes, family_record
+from ertrl.data.same_family import (
+    FamilyRecord,
+    code_changes,
+    family_changes,
+    family_code,
+    family_record,
+)
 from ertrl.envs import Family
 from ertrl.errors import CorruptFileError, DataError
 from ertrl.provenance import threads, versions
@@ -50,6 +56,7 @@ class CollectionShape(Shape):
     threads: Whole
     record: FamilyRecord | UnsetType = UNSET
     """What the family was; earlier versions did not say."""
+    code: dict[Name, Digest] | UnsetType = UNSET
 
 
 class SealedRows(Shape):
@@ -148,7 +155,8 @@ class Savepoints:
                 if stale.name != ".lock":
                     shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
             here = {"record": family_record(family), "versions": versions(), "threads": threads()}
-            store.write_json(about, {"kind": "ertrl-collection", **identity, **here})
+            begun = {"kind": "ertrl-collection", **identity, **here, "code": family_code(family)}
+            store.write_json(about, begun)
             return
         there = store.read_json(about, CollectionShape)
         changes = family_changes(there["record"], family) if "record" in there else []
@@ -164,6 +172,13 @@ class Savepoints:
                 f"{self.folder} holds an unfinished collection with other settings: {difference}. "
                 "Go on with those settings, choose another place with --out, or remove that folder "
                 "to start anew."
+            )
+        if changes := code_changes(there.get("code", {}), family):
+            warnings.warn(
+                f"{self.folder} holds a collection that was begun with other code of {family.name}:"
+                f" {changes}. It goes on; if rewards or physics are others, remove that folder to "
+                "start anew",
+                stacklevel=2,
             )
         for name, now in (("versions", versions()), ("threads", threads())):
             if there[name] != now:

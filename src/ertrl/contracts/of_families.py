@@ -7,6 +7,7 @@ import numpy as np
 
 from ertrl.contracts.small import demand
 from ertrl.envs import Family, make_family
+from ertrl.envs.gym_family import GymFamily
 from ertrl.profiles import collect_config
 
 STEPS = 25
@@ -31,16 +32,18 @@ def plan(rows, family: Family, count: int | None = None) -> np.ndarray:
 
 def run(family: Family, rows, threads: int | None = None, tasks=None) -> tuple[np.ndarray, ...]:
     """Observations [steps + 1, N, O], outcomes and terminations [steps, N, ...] of the rows."""
-    parameters = family.parameters[rows if tasks is None else tasks]
-    simulation = family.simulate(parameters, threads)
+    tasks = rows if tasks is None else tasks
+    simulation = family.simulate(family.parameters[tasks], threads)
     seen = simulation.reset([100 + r for r in rows])
     observations, outcomes, terminated = [np.array(seen)], [], []  # copies of what may be changed
-    for action in plan(rows, family):
+    for t, action in enumerate(plan(rows, family), start=1):
         step = simulation.step(action)
         observations.append(np.array(step.observation))
         outcomes.append(np.array(step.outcome))
         terminated.append(np.array(step.terminated))
-        demand(not step.diverged.any(), "a simulation diverged under random actions")
+        if step.diverged.any():
+            lost = f"{family.name}, task {tasks[int(step.diverged.argmax())]}: diverged at step {t}"
+            demand(False, f"{simulation.fault or lost} (under random actions)")
     return np.stack(observations), np.stack(outcomes), np.stack(terminated)
 
 
@@ -58,7 +61,10 @@ def _same(one, other, otherwise: str) -> None:
 def same_seeds_same_trajectories(family: Family) -> None:
     """The same seeds and actions give the same trajectories, bit for bit."""
     rows = some_tasks(family, 3)
-    otherwise = "a second run went elsewhere: a row must draw from its own seed and nothing else"
+    source = "a row must draw from its own seed"
+    if isinstance(family, GymFamily):
+        source = "draw from self.np_random, after super().reset(seed=seed),"
+    otherwise = f"a second run went elsewhere: {source} and nothing else"
     _same(run(family, rows), run(family, rows), otherwise)
 
 
@@ -154,6 +160,8 @@ def tasks_differ_as_declared(family: Family) -> None:
     each = np.broadcast_to(family.parameters, (len(actions), *family.parameters.shape))
     rewards = family.reward(outcomes, actions, each)
     demand(rewards.shape == actions.shape[:2], f"rewards have the shape {rewards.shape}")
+    for t, task in np.argwhere(~np.isfinite(rewards))[:1]:
+        demand(False, f"task {task}: the reward of step {t + 1} is {rewards[t, task]}")
     if family.varies == "reward":
         demand((observations == observations[:, :1]).all(), "tasks move differently, too")
         demand(len(np.unique(rewards.sum(axis=0))) > 1, "all tasks have the same rewards")

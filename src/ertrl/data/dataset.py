@@ -1,5 +1,6 @@
 """Read a dataset: verified on opening, memory-mapped, never copied whole."""
 
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from ertrl.config import fingerprint
 from ertrl.data import layout
 from ertrl.data.maps import Maps
 from ertrl.data.numbers import check_numbers
-from ertrl.data.same_family import family_changes
+from ertrl.data.same_family import code_changes, family_changes
 from ertrl.envs import Family, family_names, make_family
 from ertrl.errors import CorruptFileError, DataError, unknown
 from ertrl.text import Described, readable_groups
@@ -143,7 +144,8 @@ class Dataset(Described):
         self.path = Path(path)
         if not (self.path / layout.MANIFEST).exists():
             raise DataError(
-                f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
+                unfinished(self.path)
+                or f"{self.path} is not a dataset: it has no {layout.MANIFEST}. "
                 "Make one with `ertrl collect FAMILY`, or of your logs with `ertrl data import`."
             )
         self.manifest = store.read_json(self.path / layout.MANIFEST, layout.Manifest)
@@ -230,7 +232,8 @@ class Dataset(Described):
         if self.family not in family_names():
             raise DataError(
                 f"{self.path} holds {self.family}, a family that this process does not know. "
-                "Register it first, or name its file: --plugin FILE.py"
+                "Register it first, or name its file, or what makes it there: --plugin FILE.py or "
+                "FILE.py:NAME"
             )
         family = make_family(self.family, **self.family_options)
         self.check_family(family)
@@ -243,6 +246,14 @@ class Dataset(Described):
                 f"{self.path} was collected with another {self.family} than this one: "
                 f"{'; '.join(changes)}. Use the family as it was, or collect its data anew, into "
                 "another place (--out)."
+            )
+        if changes := code_changes(self.manifest.get("family_code", {}), family):
+            warnings.warn(
+                f"{self.path} was collected with other code of {self.family} than there is now: "
+                f"{changes}. If rewards or physics are others, its numbers and those of now cannot "
+                "be compared: use the code as it was, or collect the data anew, into another place "
+                "(--out).",
+                stacklevel=2,
             )
 
     def task(self, task: int | str) -> TaskData:
@@ -274,3 +285,14 @@ class Dataset(Described):
         """Names the content: equal data, equal fingerprint, wherever and whenever collected."""
         names = ("family", "family_options", "tasks", "action_low", "action_high")
         return fingerprint({name: self.manifest[name] for name in names if name in self.manifest})
+
+
+def unfinished(path: Path) -> str:
+    """What to do about a dataset that was begun and is not there yet; '' if none was begun."""
+    for kind in ("collecting", "partial"):
+        if (work := path.parent / f".{path.name}.{kind}").exists():
+            return (
+                f"{path} is not there yet: its collection is unfinished ({work}). Give the same "
+                "`ertrl collect` again, or the same `ertrl data import`."
+            )
+    return ""

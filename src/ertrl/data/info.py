@@ -133,7 +133,7 @@ def facts(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def _flat(name: str, value: Any) -> dict[str, str]:
-    """What collectors add to their section: numbers and words, however nested; no long lists."""
+    """What collectors add to their section: numbers and words, however nested; no tables."""
     if isinstance(value, dict):
         return {
             k: v
@@ -141,7 +141,7 @@ def _flat(name: str, value: Any) -> dict[str, str]:
             for k, v in _flat(f"{name}, {key.replace('_', ' ')}", inner).items()
         }
     values = value if isinstance(value, list) else [value]
-    if value is None or len(values) > 8:
+    if value is None or len(values) > 8 or any(isinstance(v, list) for v in values):
         return {}
     return {name: ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)}
 

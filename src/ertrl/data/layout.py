@@ -169,6 +169,7 @@ class Shared(Shape, kw_only=True):
     simulator: bool
     collector: Collector
     provenance: Provenance
+    family_code: dict[Name, Digest] | UnsetType = UNSET
     action_low: list[Real] | UnsetType = UNSET
     action_high: list[Real] | UnsetType = UNSET
 

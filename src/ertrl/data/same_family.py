@@ -1,13 +1,20 @@
 """Whether a family is still the one that data was collected with, as far as files can tell.
 
-They record sizes, units and tasks. Physics is code, and nobody knows whether that has changed.
+They record sizes, units and tasks, and of code that is no library's its checksum: whether physics
+or rewards are others where it has changed, only who changed it knows.
 """
 
+import inspect
 import math
+import os
+from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from ertrl import store
 from ertrl.envs.family import Family
+from ertrl.plugins import LIBRARIES
 from ertrl.shape import Name, Real, Shape, Size, Text, Whole
 
 
@@ -81,3 +88,44 @@ def _changed_task(task: dict[str, Any], now: dict[str, Any]) -> str:
         if not math.isclose(old, new, rel_tol=1e-6, abs_tol=1e-9):
             return f"{name} of task {number} was {old:.6g} and is {new:.6g}"
     return ""
+
+
+# --- code of one's own ---
+
+
+def family_code(family: Family) -> dict[str, str]:
+    """Checksums of the files of one's own that a family is made of, by their names.
+
+    Of a script, which does more, the checksum is that of the family's parts alone.
+    """
+    files = _own_files(family).items()
+    return {name: alone if is_script else whole for name, (whole, alone, is_script) in files}
+
+
+def code_changes(recorded: Mapping[str, str], family: Family) -> str:
+    """Which of the recorded files have changed, in words; '' if none has."""
+    now = {checksum for found in _own_files(family).values() for checksum in found[:2]}
+    changed = [name for name, checksum in recorded.items() if checksum not in now]
+    return f"{' and '.join(changed)} {'have' if changed[1:] else 'has'} changed" if changed else ""
+
+
+def _own_files(family: Family) -> dict[str, tuple[str, str, bool]]:
+    """Name -> checksum of the whole file, that of the family's parts in it, whether it is run."""
+    parts: dict[str, dict[str, bool]] = defaultdict(dict)
+    for part in family.written:
+        part = getattr(part, "func", part)  # of a partial
+        part = part if inspect.isclass(part) or inspect.isroutine(part) else type(part)
+        try:
+            file = inspect.getsourcefile(part) or ""
+            if os.path.isfile(file) and not file.startswith(LIBRARIES):
+                parts[file][inspect.getsource(part)] = part.__module__ == "__main__"
+        except (TypeError, OSError):  # built in, or typed at a prompt
+            continue
+    return {
+        os.path.basename(file): (
+            store.sha256(store.read_bytes(Path(file))),
+            store.sha256("\0".join(texts).encode()),
+            any(texts.values()),
+        )
+        for file, texts in parts.items()
+    }

@@ -16,6 +16,7 @@ from ertrl.data import layout
 from ertrl.data.card import write_card
 from ertrl.data.dataset import Dataset
 from ertrl.data.maps import Maps
+from ertrl.data.same_family import family_code
 from ertrl.envs.family import Family
 from ertrl.errors import ConfigError, DataError
 from ertrl.provenance import provenance
@@ -48,6 +49,8 @@ class Description:
     action_low: list[float] | None = None
     """What stored actions of -1 stand for; not in the manifest where that is -1."""
     action_high: list[float] | None = None
+    family_code: dict[str, str] | None = None
+    """Checksums of the files of one's own that the family is made of; None: it has none."""
 
     @classmethod
     def of(cls, family: Family) -> "Description":
@@ -61,6 +64,7 @@ class Description:
             action_dim=family.action_dim,
             action_low=family.action_low,
             action_high=family.action_high,
+            family_code=family_code(family) or None,
         )
 
     @classmethod

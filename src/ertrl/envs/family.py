@@ -49,6 +49,8 @@ class Simulation(ABC):
     """N simulations side by side. Rows never influence each other."""
 
     size: int
+    fault: str = ""
+    """Why a row diverged, of the last one that did, where that is known."""
 
     @abstractmethod
     def reset(self, seeds: Sequence[int], rows: np.ndarray | None = None) -> np.ndarray:
@@ -176,6 +178,11 @@ class Family(Described, ABC):
     def dims(self) -> Dims:
         """The sizes that networks need."""
         return Dims(self.observation_dim, self.action_dim, len(self.split["train"]))
+
+    @property
+    def written(self) -> tuple[Any, ...]:
+        """Classes and functions that say what it does: data remembers the files they stand in."""
+        return type(self).__mro__
 
     @property
     def actions(self) -> ActionRange:

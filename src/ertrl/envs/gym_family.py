@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
@@ -25,6 +26,8 @@ class GymFamily(Family):
 
     processes = 0
     """So many of its own step the environments; none: this one does."""
+    _layers: tuple[type, ...] = ()
+    """Classes of the first task's environment and of what is wrapped around it."""
 
     def __init__(
         self,
@@ -85,6 +88,14 @@ class GymFamily(Family):
             raise ConfigError(f"{self.name}: the environment has no time limit; give horizon=STEPS")
         self.horizon = int(limit)
         env.close()
+        while isinstance(env, gymnasium.Wrapper):
+            self._layers += (type(env),)
+            env = env.env
+        self._layers += type(env).__mro__
+
+    @property
+    def written(self) -> tuple[Any, ...]:
+        return *super().written, self._make, self._reward, self._expert, *self._layers
 
     def named(self, parameters: np.ndarray) -> dict[str, Any]:
         """Parameters [..., P] by their names."""
@@ -200,6 +211,12 @@ class GymSimulation(Simulation):
                 "is terminated, not truncated"
             )
         diverged = ~(np.isfinite(self._observation).all(axis=1) & np.isfinite(earned))
+        if diverged.any():
+            row = int(diverged.argmax())
+            found = {"reward": earned[row], "observation": self._observation[row]}
+            what = "reward" if np.isfinite(found["observation"]).all() else "observation"
+            step = self._age[row]
+            self.fault = f"{self._titles[row]}: the {what} of step {step} is {found[what]}"
         # Such a row rests where it was: nobody acts on what is no number.
         self._observation[diverged], earned[diverged] = before[diverged], 0
         self._over |= terminated | truncated | diverged

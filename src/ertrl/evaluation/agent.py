@@ -220,10 +220,15 @@ class Agent(Described):
         except (TypeError, ValueError) as error:
             raise DataError(f"a context is made of numbers: {error}") from None
         rows = arrays[2].size  # as many as there are rewards
+        if not rows:
+            raise DataError(
+                "a context needs at least one transition, and 'reward' has none; `agent.begin()` "
+                "acts before there is one"
+            )
         shapes = {name: array.shape for name, array in zip(names, arrays, strict=True)}
         widths = zip(names, self.dims.widths[:4], strict=True)
         expected = {name: (rows, *width) for name, width in widths}
-        if shapes != expected or not rows:
+        if shapes != expected:
             raise DataError(
                 f"a context needs equally many rows, at least one: with {rows} rewards the shapes "
                 f"are {expected}, got {shapes}"

@@ -60,15 +60,23 @@ def evaluate_agent(
     *,
     step: int,
     run: str,
-    protocols: Sequence[str] = tuple(PAPER_PROTOCOLS),
+    protocols: Sequence[str] | None = None,
     known_oracle: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Run the protocols and the oracle on all tasks of the dataset; the result is plain JSON.
 
     What a diverged simulation left unmeasured is null. Where there is no simulator, the result is
-    what logs alone can tell. `known_oracle` is that of an earlier evaluation of the same agent.
+    what logs alone can tell, and protocols that are named are refused. `known_oracle` is that of
+    an earlier evaluation of the same agent.
     """
-    check_protocols(protocols)
+    check_protocols(protocols or ())
+    if protocols and not dataset.has_simulator:
+        raise DataError(
+            f"{dataset.path} has no simulator: its transitions were imported from logs, and there "
+            f"is nothing to act in under the protocol {' or '.join(protocols)}. Name no protocol "
+            "(`ertrl evaluate RUN`) for what logs alone can tell."
+        )
+    protocols = tuple(PAPER_PROTOCOLS) if protocols is None else protocols
     if "thompson" in protocols:
         agent.believe(agent.nothing(1))  # refuses a method that has no posterior
     config = agent.config.evaluation

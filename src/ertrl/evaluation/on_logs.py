@@ -25,6 +25,10 @@ ROWS = 2000
 """Transitions per task, at most, that either model looks at."""
 FEATURES = 256
 RIDGE = 1e-3
+FEWEST_TESTED = 10
+"""Transitions of a group that a share of variance is told from; of fewer, it would be chance."""
+SMALLEST_VARIANCE = 1e-12
+"""In units of the data's own: what varies less has no variance to explain."""
 TASK_DIRECTIONS = 3
 """Directions of z that the predictor may use: more than a few tasks cannot tell apart."""
 DISCOUNT = 0.99
@@ -131,13 +135,18 @@ def _prediction(
 ) -> dict[str, dict[str, list[float]]]:
     """Target -> group -> share of variance left unexplained, with z and without.
 
-    A task needs a transition to learn from and one to test on; groups without such are left out.
+    A task needs a transition to learn from and one to test on. What logs do not tell is left out:
+    groups with few transitions to test on, and numbers that do not vary in them.
     """
     enough = {
         group: [t for t in tasks if len(rows[t].here.reward) > 1]
         for group, tasks in dataset.groups.items()
     }
-    groups = {group: tasks for group, tasks in enough.items() if tasks}
+    groups = {
+        group: tasks
+        for group, tasks in enough.items()
+        if sum(rows[t].tests.sum() for t in tasks) >= FEWEST_TESTED
+    }
     if "train" not in groups:
         return {}
     features = _Features(scaling, dataset.dims.action)
@@ -158,7 +167,8 @@ def _prediction(
         return np.column_stack([here.reward[part] / scaling.reward_deviation, moved])
 
     goal = np.concatenate([targets(task, False) for task in train])
-    spread = np.maximum(np.concatenate([targets(t, True) for t in train]).var(axis=0), 1e-12)
+    spread = np.concatenate([targets(t, True) for t in train]).var(axis=0)
+    varies = spread > SMALLEST_VARIANCE
     left: dict[bool, dict[str, np.ndarray]] = {}
     for with_z in (True, False):
         weights = _solver(np.concatenate([inputs(t, False, with_z) for t in train])) @ goal
@@ -170,12 +180,13 @@ def _prediction(
                 ],
                 axis=0,
             )
-            / spread
+            / np.where(varies, spread, np.nan)
             for group, tasks in groups.items()
         }
     return {
-        name: {g: [float(left[w][g][part].mean()) for w in (True, False)] for g in groups}
+        name: {g: [float(np.nanmean(left[w][g][part])) for w in (True, False)] for g in groups}
         for name, part in (("reward", slice(0, 1)), ("next state", slice(1, None)))
+        if varies[part].any()
     }
 
 

@@ -74,7 +74,8 @@ def run_graph(
     under_way: dict[Future[dict[str, Any]], Work] = {}
     console = Console(stderr=True)
     bars = rich_bars(console) if console.is_terminal and progress == "auto" else None
-    begun = last_line = time.monotonic()
+    begun, said = time.monotonic(), ""
+    last_line = begun
     with stop_signals() as received, bars or nullcontext():
         try:
             while under_way or (not received and _startable(works, by_name)):
@@ -99,7 +100,8 @@ def run_graph(
                     _move(bars, works)
                 elif progress == "auto" and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                     last_line = time.monotonic()
-                    show_line(_line(works, last_line - begun))
+                    if (line := _line(works, last_line - begun)) != said:
+                        show_line(said := line)
         except KeyboardInterrupt:  # the second one: nothing is waited for
             executor.kill()
             raise

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from ertrl import store
 from ertrl.errors import ErtrlError
+from ertrl.evaluation import PROTOCOLS
 from ertrl.text import readable_duration
-from ertrl.training import Run, Runs, open_runs
+from ertrl.training import Run, Runs, each_run
 
 DIGITS = len("-0123456789")
 """The end of a run's name that tells configurations apart; shown only where it has to."""
@@ -75,53 +76,53 @@ def look_at(runs: Runs, known: Mapping[Path, Snapshot] | None = None) -> dict[Pa
     """
     seen: dict[Path, Snapshot] = {}
     problems: list[Exception] = []
-    for run in [runs] if isinstance(runs, (str, Path, Run)) else runs:
-        for given in _inside(run):
-            path = (given.path if isinstance(given, Run) else given).resolve()
-            if path in seen:
-                continue
-            if known and path in known:
-                seen[path] = known[path]
-                continue
-            try:
-                (opened,) = open_runs(given)
-                seen[path] = look(opened)
-            except (ErtrlError, OSError) as problem:
-                problems.append(problem)
-                seen[path] = Snapshot(path.name, "unreadable", 0, 0, None, {}, str(problem))
+    for given, _ in each_run(runs):
+        path = (given.path if isinstance(given, Run) else given).resolve()
+        if path in seen:
+            continue
+        if known and path in known:
+            seen[path] = known[path]
+            continue
+        try:
+            seen[path] = look(Run.of(given))
+        except (ErtrlError, OSError) as problem:
+            problems.append(problem)
+            seen[path] = Snapshot(path.name, "unreadable", 0, 0, None, {}, str(problem))
     if problems and len(problems) == len(seen):
         raise problems[0]
     return seen
 
 
-def _inside(given: str | Path | Run) -> Sequence[Path | Run]:
-    """The runs in a folder that is none itself."""
-    if isinstance(given, Run):
-        return [given]
-    inside = sorted(path.parent for path in Path(given).glob("*/config.json"))
-    return inside if inside and not Path(given, "config.json").exists() else [Path(given)]
-
-
 def table(snapshots: Sequence[Snapshot]) -> Table:
-    protocols = list(
-        dict.fromkeys(k.split("/")[0] for s in snapshots for k in s.scores if k.endswith(GROUP))
+    """A row per run; narrow enough that names, which one copies, stay whole in 80 columns."""
+    scores = [name.split("/") for s in snapshots for name in s.scores]
+    protocols = list(dict.fromkeys(p for p, group in scores if p in PROTOCOLS and group == GROUP))
+    notes = [f"normalised return on {GROUP} tasks, newest evaluation"] if protocols else []
+    if any(name not in PROTOCOLS for name, _ in scores):
+        notes.append("no simulator: `ertrl evaluate` shows what logs tell")
+    timed = ["left"] if any(s.seconds_left is not None for s in snapshots) else []
+    drawn = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        caption="\n".join(notes) or None,
+        caption_justify="left",
     )
-    caption = f"normalised return on {GROUP} tasks, newest evaluation"
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
     drawn.add_column("run", overflow="fold")
     drawn.add_column("", no_wrap=True)
-    for head in ("done", "left", *protocols):
-        drawn.add_column(head, justify="right", no_wrap=True)
+    for head in ("done", *timed, *protocols):
+        drawn.add_column(head.replace("-", "-\n"), justify="right", no_wrap=True)
     short = [s.run[:-DIGITS] for s in snapshots]
     styles = {"running": "green", "finished": "dim", "stopped": "yellow", "unreadable": "red"}
     for s in snapshots:
-        scores = [s.scores.get(f"{p}/{GROUP}") for p in protocols]
+        left = "" if s.seconds_left is None else readable_duration(s.seconds_left)
+        found = [s.scores.get(f"{name}/{GROUP}") for name in protocols]
         drawn.add_row(
             Text(s.run if s.problem or short.count(s.run[:-DIGITS]) > 1 else s.run[:-DIGITS]),
             Text(s.status, style=styles[s.status]),
             "" if s.problem else f"{100 * s.step // s.updates}%",
-            "" if s.seconds_left is None else readable_duration(s.seconds_left),
-            *("" if score is None else f"{score:.1f}" for score in scores),
+            *(left for _ in timed),
+            *("" if score is None else f"{score:.1f}" for score in found),
         )
     return drawn
 

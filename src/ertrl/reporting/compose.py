@@ -1,5 +1,6 @@
 """From runs on disk to a folder with everything one wants to show: read, measure, draw, write."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ertrl import store
+from ertrl.errors import ConfigError
 from ertrl.progress import say
 from ertrl.provenance import device_text
 from ertrl.reporting.draw import draw_family, draw_gains
@@ -37,7 +39,10 @@ def report(
     reports: their numbers stand in the same tables. `notes` say what a reader must know besides.
     Returns the path of report.html.
     """
-    out, made = Path(out), compose(runs, data, beside, notes)
+    out = Path(out)
+    if out.exists() and not out.is_dir():  # drawing takes a while
+        raise ConfigError(f"a report is a folder, and {out} is a file; give another one with --out")
+    made = compose(runs, data, beside, notes)
     say(f"report: writing {out}")
     for place in (out, out / "figures", out / "tables"):
         store.sweep(place)
@@ -100,4 +105,7 @@ def print_summary(
 ) -> None:
     """Print the table of each family on the terminal; `data` and `beside` as in `report`."""
     console = console or Console(markup=False)  # names of runs may hold anything
-    tables.print_results(read_runs(runs, data, beside), console)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "a run is left out")  # a note below the tables says so
+        results = read_runs(runs, data, beside)
+    tables.print_results(results, console)

@@ -10,7 +10,7 @@ sinks.py           TensorBoard, Weights & Biases
 """
 
 from ertrl.training.loop import train_run, train_together
-from ertrl.training.run import Run, Runs, lengthen, open_runs
+from ertrl.training.run import Run, Runs, each_run, lengthen, open_runs
 from ertrl.training.sinks import SinkName, check_sinks
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Runs",
     "SinkName",
     "check_sinks",
+    "each_run",
     "lengthen",
     "open_runs",
     "train_run",

@@ -3,6 +3,7 @@
 import inspect
 import math
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,14 +57,28 @@ def own_code(config: TrainConfig) -> dict[str, str]:
 
 def check_own_code(path: Path, spec: Mapping[str, Any], config: TrainConfig) -> None:
     """A run is known by its settings; that the code behind them is the same is asked here."""
-    now = own_code(config)
-    for what, then in spec.get("code", {}).items():
-        if now.get(what, then) != then:
-            name = getattr(config, what).name
-            raise RunError(
-                f"{path} was begun with other code of '{name}' than there is now. Remove it to "
-                "train anew, or give another --out"
-            )
+    if names := _changed(spec, config):
+        raise RunError(
+            f"{path} was begun with other code of {names} than there is now. Remove it to "
+            "train anew, or give another --out"
+        )
+
+
+def warn_of_other_code(path: Path, spec: Mapping[str, Any], config: TrainConfig) -> None:
+    """An agent may be looked at with other code than it was trained with, but not unknowingly."""
+    if names := _changed(spec, config):
+        warnings.warn(
+            f"{path} was begun with other code of {names} than there is now, which reads its "
+            "weights all the same: the agent may act otherwise than it did in training",
+            stacklevel=3,
+        )
+
+
+def _changed(spec: Mapping[str, Any], config: TrainConfig) -> str:
+    """The parts whose code is not what it was when the run began."""
+    now, then = own_code(config), spec.get("code", {})
+    changed = [what for what in then if now.get(what, then[what]) != then[what]]
+    return " and ".join(f"'{getattr(config, what).name}'" for what in changed)
 
 
 def _source(kind: type) -> bytes:

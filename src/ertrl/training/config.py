@@ -1,5 +1,6 @@
 """Settings of a run."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -46,11 +47,12 @@ class TrainConfig(Generic[M, L]):
     seed: Seed = 0
     """All randomness of the run is addressed by this."""
     updates: Count = 100_000
-    """Meta-training steps."""
+    """Meta-training steps, a multiple of updates_per_call."""
     decay: Share = field(default=0.0, metadata=UNSAID)
     """Over this last share of the updates the learner's `learning_rate` falls linearly to zero."""
     updates_per_call: Count = 100
-    """Steps per compiled call and per line of metrics.jsonl; the weights do not depend on it."""
+    """Steps per compiled call and per line of metrics.jsonl; the weights do not depend on it. It
+    divides updates, evaluate_every and checkpoint_every."""
     evaluate_every: Count = 5_000
     """Updates between evaluations on all tasks; one more follows the last update."""
     checkpoint_every: Count = 1_000
@@ -79,11 +81,14 @@ class TrainConfig(Generic[M, L]):
                 f"decay is {self.decay}, but {self.learner.name} has no setting learning_rate "
                 "that could fall: give --decay 0"
             )
-        for name in ("updates", "evaluate_every", "checkpoint_every"):
-            if getattr(self, name) % self.updates_per_call:
+        call, multiples = self.updates_per_call, ("updates", "evaluate_every", "checkpoint_every")
+        divisor = math.gcd(call, *(getattr(self, name) for name in multiples))
+        for name in multiples:
+            if (value := getattr(self, name)) % call:
                 raise ConfigError(
-                    f"{name} ({getattr(self, name)}) must be a multiple of updates_per_call "
-                    f"({self.updates_per_call}), so that one compiled program serves the whole run"
+                    f"{name} ({value}) must be a multiple of updates_per_call ({call}), so that "
+                    f"one compiled program serves the whole run: give --{name.replace('_', '-')} "
+                    f"{-(-value // call) * call}, or --updates-per-call {divisor}"
                 )
         if self.evaluation.prior_episodes >= self.evaluation.episodes:
             raise ConfigError(

@@ -11,7 +11,9 @@ divergences/00001234.*     the update that made a NaN: state, batch and key
 train.log                  error output, where it was trained among others
 """
 
-from collections.abc import Sequence
+import os
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from ertrl import store
 from ertrl.config import fingerprint, replace_from_json, to_json
 from ertrl.data import Dataset, Sampler
 from ertrl.data.scaling import Scaling
-from ertrl.errors import ConfigError, CorruptFileError, RunError
+from ertrl.errors import ConfigError, CorruptFileError, ErtrlError, RunError
 from ertrl.evaluation import Agent, warn_of_scale
 from ertrl.learners import get_learner
 from ertrl.methods import get_method
@@ -47,10 +49,7 @@ class Run(Described):
     def __init__(self, path: str | Path):
         self.path = Path(path)
         if not (self.path / "config.json").exists():
-            raise RunError(
-                f"{self.path} is not a run: it has no config.json. "
-                "Start one with `ertrl train METHOD --data DIR`."
-            )
+            raise RunError(_no_run(self.path))
         self.spec = store.read_json(self.path / "config.json", RunSpec)
         self.family: str = self.spec["family"]
         self.dims = Dims(**self.spec["dims"])
@@ -95,6 +94,11 @@ class Run(Described):
     @classmethod
     def of(cls, run: "str | Path | Run") -> "Run":
         """A run as it is, or the one in this folder."""
+        if not isinstance(run, (str, os.PathLike, Run)):
+            raise ConfigError(
+                f"one run was expected, as its folder or an ertrl.Run, got a {type(run).__name__}; "
+                "several are taken one after the other"
+            )
         return run if isinstance(run, Run) else cls(run)
 
     @property
@@ -147,8 +151,8 @@ class Run(Described):
         path = Path(root) / name
         if not (path / "config.json").exists():
             Sampler(dataset, config.sampling, extra_batches=0, seed=0)
+            try_own_parts(config, dataset.dims)  # first: it says what is wrong with their init
             check_memory(config, dataset.dims)
-            try_own_parts(config, dataset.dims)
             if dataset.has_simulator:
                 warn_of_scale(dataset)
             spec = {
@@ -296,6 +300,18 @@ class Run(Described):
             store.write_json(self.probes.path(result["step"]), result)
 
 
+def _no_run(path: Path) -> str:
+    """What a folder is that is no run, as far as that can be seen."""
+    if (path / "agent.json").exists():
+        return f"{path} is an exported agent, not a run: load it with ertrl.runtime.load"
+    if inside := sorted(path.glob("*/config.json")):
+        return f"{path} is a folder of runs; name one of them, such as {inside[0].parent}"
+    return (
+        f"{path} is not a run: it has no config.json. "
+        "Start one with `ertrl train METHOD --data DIR`."
+    )
+
+
 def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
     """The run of the same configuration with more updates, beside this one, as far as this one is.
 
@@ -338,18 +354,38 @@ Runs = str | Path | Run | Sequence[str | Path | Run]
 """Runs, or folders of them."""
 
 
-def open_runs(runs: Runs) -> list[Run]:
-    """Open runs; a folder that is no run itself stands for the runs in it."""
-    opened: dict[Path, Run] = {}
+def each_run(runs: Runs) -> Iterator[tuple[Path | Run, bool]]:
+    """What is to be opened, and whether it was named itself or is in a folder that was."""
     for given in [runs] if isinstance(runs, (str, Path, Run)) else runs:
+        inside = [] if isinstance(given, Run) else sorted(Path(given).glob("*/config.json"))
         if isinstance(given, Run):
-            found = [given]
+            yield given, True
+        elif Path(given, "config.json").exists() or not inside:
+            yield Path(given), True
         else:
-            path = Path(given)
-            inside = sorted(p.parent for p in path.glob("*/config.json"))
-            is_run = (path / "config.json").exists()
-            found = [Run(p) for p in ([path] if is_run or not inside else inside)]
-        opened |= {run.path.resolve(): run for run in found}
+            yield from ((file.parent, False) for file in inside)
+
+
+def open_runs(runs: Runs) -> tuple[list[Run], list[str]]:
+    """Open runs; a folder that is no run itself stands for the runs in it.
+
+    One in a folder that cannot be opened, for example because its method is in a file that nobody
+    named, does not stop the others: a warning says why, and so does the second list.
+    """
+    opened: dict[Path, Run] = {}
+    problems: dict[str, Exception] = {}
+    for given, named in each_run(runs):
+        try:
+            run = Run.of(given)
+        except (ErtrlError, OSError) as problem:
+            if named:
+                raise
+            problems[str(problem)] = problem
+        else:
+            opened[run.path.resolve()] = run
     if not opened:
-        raise RunError("there is no run to look at; make one with `ertrl train`")
-    return list(opened.values())
+        nothing = RunError("there is no run to look at; make one with `ertrl train`")
+        raise next(iter(problems.values()), nothing)
+    for problem in problems:
+        warnings.warn(f"a run is left out. {problem}", stacklevel=2)
+    return list(opened.values()), list(problems)

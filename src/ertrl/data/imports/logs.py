@@ -58,7 +58,7 @@ def import_logs(
     parameters = [parameters] if isinstance(parameters, str) else list(parameters)
     held_out = [held_out] if isinstance(held_out, str) else held_out
     ood = [ood] if isinstance(ood, str) else list(ood)
-    origin, kind, table = "the arrays", "arrays", as_table(source)
+    origin, kind, table = "the table", "arrays", as_table(source)
     if table is None:
         names = _paths(source)
         options: dict[str, Any] = {"held_out": held_out, "ood": ood, "name": name}

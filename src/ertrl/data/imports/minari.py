@@ -39,9 +39,9 @@ OURS = "ertrl"
 """Key of our own part of a Minari dataset's metadata."""
 SHARED = (
     *("family", "family_options", "parameter_names", "horizon", "simulator"),
-    *("collector", "provenance", "action_low", "action_high"),
+    *("collector", "provenance", "action_low", "action_high", "family_code"),
 )
-"""What tasks have in common, in the manifest's words; it may lack the last two."""
+"""What tasks have in common, in the manifest's words; it may lack the last three."""
 
 
 def _library(part: str = "minari") -> Any:

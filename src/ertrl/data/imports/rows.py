@@ -14,6 +14,9 @@ from ertrl.shape import MOST_DIGITS
 
 OTHER_UNITS = 0.02
 """Share of the range of all actions below which one task's own range is suspicious."""
+FEW = 16
+"""Transitions of a task, below which a context of the profile `logs`, of at least 4, is more than
+the quarter of them that it should be: contexts of a task are hardly different ones."""
 
 
 class Piece(NamedTuple):
@@ -48,10 +51,11 @@ class LogRows(LogColumns):
         if wrong.any() and "action" not in self._doubtful:
             told = f"an action lies outside of {lowest.tolist()} to {highest.tolist()}"
             self.problem(told, np.flatnonzero(wrong))
-        if low is None or high is None:
+        ends = {"--action-low": low, "--action-high": high}
+        if missing := " and ".join(name for name, end in ends.items() if end is None):
             self.notes.append(
                 f"actions reach from {_short(lowest)} to {_short(highest)}, by the logs; if more "
-                "is possible, give --action-low and --action-high"
+                f"is possible, give {missing}"
             )
         self._compare_ranges(highest - lowest)
         still = lowest >= highest
@@ -107,8 +111,17 @@ class LogRows(LogColumns):
             "cut": f"episodes are longer than {longest} steps and are cut into pieces",
         }
         self.notes += [f"{counts[kind]} {words}" for kind, words in told.items() if counts[kind]]
-        for task in set(range(len(self.tasks))) - {piece.task for piece in pieces}:
+        found = np.zeros(len(self.tasks), int)
+        for piece in pieces:
+            found[piece.task] += piece.length
+        for task in np.flatnonzero(found == 0):
             self.problem(f"task {self.tasks[task]} has no complete transition")
+        if few := int((found < FEW).sum()):
+            self.notes.append(
+                f"{few} of {len(found)} tasks have fewer than {FEW} transitions (task "
+                f"{self.tasks[found.argmin()]} has {found.min()}): from so few, little can be "
+                "learned or estimated"
+            )
         return pieces
 
     def _episodes(self, ends: np.ndarray) -> np.ndarray:

@@ -39,7 +39,8 @@ def read_runs(runs: Runs, data: Sequence[str | Path] = (), beside: Beside = ()) 
     """
     families: dict[str, list[SeedRun]] = {}
     nothing_here = isinstance(runs, Sequence) and not runs and beside
-    for run in [] if nothing_here else open_runs(runs):
+    opened, left_out = ([], []) if nothing_here else open_runs(runs)
+    for run in opened:
         families.setdefault(run.family, []).append(SeedRun.of(run))
     files = [beside] if isinstance(beside, (str, Path)) else beside
     there = [read_published(Path(file)) for file in files]
@@ -59,7 +60,9 @@ def read_runs(runs: Runs, data: Sequence[str | Path] = (), beside: Beside = ()) 
         replace(f, variants=tuple(replace(v, place=places[v.identity]) for v in f.variants))
         for f in results
     )
-    return Results(results, tuple(note for family in results for note in _notes(family)))
+    notes = [f"A run is left out. {problem}" for problem in left_out]
+    notes += [note for family in results for note in _notes(family)]
+    return Results(results, tuple(notes))
 
 
 def _some_alike(here: Collection[str], there: Sequence[Collection[str]]) -> None:

@@ -27,11 +27,11 @@ def headline(table: ReturnsTable) -> str:
         return f"{table.family}: no simulator, so all numbers are estimates from logs"
     found = _leads(table).of
     group = _first_group(table)
-    told = _clauses({c: _finding(lead) for c, lead in found.items() if c.group == group})
+    told = _clauses({c: lead for c, lead in found.items() if c.group == group})
     where = f"{short_title(group)} {table.family} tasks"
     if not told:
         return f"No method has been measured on {where} yet"
-    further = {c: _finding(x) for c, x in found.items() if c.group != group and x.clear}
+    further = {c: lead for c, lead in found.items() if c.group != group and lead.clear}
     beyond = f"; out of distribution, {_clauses(further)}" if further else ""
     return f"On {where}: {told}{beyond}"
 
@@ -47,18 +47,22 @@ def _leads(table: ReturnsTable) -> Leads:
     return leads(table, [Column(group, protocol) for group in groups for protocol in MANNERS])
 
 
-def _clauses(findings: dict[Column, tuple[str, str]]) -> str:
+def _clauses(found: dict[Column, Lead]) -> str:
     """What was found and with which context; the same of two contexts is said once."""
-    told: dict[str, list[str]] = {}
-    for column, (finding, means) in findings.items():
-        told.setdefault(finding, []).append(f"{MANNERS[column.protocol]} ({means})")
-    return "; ".join(f"{finding} {' and '.join(manners)}" for finding, manners in told.items())
+    told: dict[tuple[str, str], list[str]] = {}
+    for column, lead in found.items():
+        manner = MANNERS[column.protocol]
+        if len(lead.means) == 1:
+            start, part = (f"{lead.label} reaches", ", "), f"{_ends(lead.means)} {manner}"
+        else:
+            finding, means = _finding(lead)
+            start, part = (finding, " and "), f"{manner} ({means})"
+        told.setdefault(start, []).append(part)
+    return "; ".join(f"{finding} {link.join(parts)}" for (finding, link), parts in told.items())
 
 
 def _finding(lead: Lead) -> tuple[str, str]:
-    """What a column says of the methods, and the means behind it."""
-    if len(lead.means) == 1:
-        return f"{lead.label} reaches", _ends(lead.means)
+    """What a column says of several methods, and the means behind it."""
     if lead.clear:
         return f"{lead.label} is best", minus(number(lead.means[0]))
     if len(lead.compared) < 2:
