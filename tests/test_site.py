@@ -52,7 +52,8 @@ def small_world(tmp_path, monkeypatch, tiny_dataset, tmp_path_factory):
     runs = tmp_path_factory.getbasetemp() / "site-runs"
     train = ertrl.api.train
 
-    def small(method, data, settings=None, **options):
+    def small(method, data, settings=None, updates=None, **options):
+        """However many `updates` are asked for, it makes a few."""
         options.setdefault("out", runs)
         chosen = {**(settings or {}), **SMALL}
         return train(method, data, settings=chosen, progress="none", **options)

@@ -292,13 +292,14 @@ def test_a_method_that_cannot_start_leaves_no_run(tiny_dataset, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_seed_may_be_a_setting_but_not_twice(tiny_dataset, tmp_path, monkeypatch):
-    monkeypatch.setattr(api, "start", lambda config, *_, **__: config.seed)
+@pytest.mark.parametrize("name", ["seed", "updates"])
+def test_seed_and_updates_may_be_settings_but_not_twice(tiny_dataset, monkeypatch, name):
+    monkeypatch.setattr(api, "start", lambda config, *_, **__: getattr(config, name))
     train = partial(api.train, "focal", tiny_dataset)
-    assert (train(), train(seed=3), train(settings={"seed": 5})) == (0, 3, 5)
-    assert train(seed=5, settings={"seed": 5}) == 5
-    with pytest.raises(ConfigError, match="seed is 3 and settings say 5"):
-        train(seed=3, settings={"seed": 5})
+    assert (train(**{name: 300}), train(settings={name: 500})) == (300, 500)
+    assert train(**{name: 500}, settings={name: 500}) == 500
+    with pytest.raises(ConfigError, match=f"{name} is 300 and settings say 500"):
+        train(**{name: 300}, settings={name: 500})
 
 
 def test_one_protocol_and_one_run_need_no_list(tiny_run, tmp_path):

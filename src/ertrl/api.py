@@ -120,6 +120,7 @@ def train(
     variant: str = DEFAULT_VARIANT,
     learner: str | Learner | type[Learner] | None = None,
     seed: int | None = None,
+    updates: int | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path = "runs",
     progress: ProgressStyle = "auto",
@@ -129,7 +130,7 @@ def train(
 
     Method and learner are names, or classes or objects of one's own; an object keeps its settings.
     `settings` overrides parts of the profile, as nested dictionaries:
-    `{"updates": 2000, "method": {"mi_weight": 0.25}}`. The seed is 0 unless given. `sinks` get the
+    `{"decay": 0.5, "method": {"mi_weight": 0.25}}`. The seed is 0 unless given. `sinks` get the
     metrics, too: "tensorboard", "wandb". The profile is laptop, or logs if there is no simulator.
     """
     dataset = Dataset.of(data)
@@ -142,8 +143,10 @@ def train(
     if isinstance(learner, Learner):
         config = replace(config, learner=learner)
     chosen = dict(settings or {})
-    if seed is not None and chosen.setdefault("seed", seed) != seed:
-        raise ConfigError(f"seed is {seed} and settings say {chosen['seed']}; give one of them")
+    for name, value in (("seed", seed), ("updates", updates)):
+        if value is not None and chosen.setdefault(name, value) != value:
+            told = f"{name} is {value} and settings say {chosen[name]}"
+            raise ConfigError(f"{told}; give one of them")
     config = replace_from_json(config, chosen)
     origin = {"profile": profile, "variant": variant}
     return start(config, dataset, **origin, out=out, progress=progress, sinks=sinks)
