@@ -31,10 +31,11 @@ from ertrl.envs import GROUPS, rollout
 from ertrl.evaluation import PAPER_PROTOCOLS
 from ertrl.launch.reproduce import paper_families
 from ertrl.learners import get_learner
-from ertrl.methods import get_method
+from ertrl.methods import get_method, methods
 from ertrl.profiles import collect_config, train_config
 from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.measure.statistics import welch
+from ertrl.reporting.read.identity import method_title
 from ertrl.reporting.read.paper import paper_results
 from ertrl.reporting.read.runs import read_runs
 from ertrl.training import Run
@@ -558,6 +559,12 @@ def test_what_noise_and_spacing_do_is_what_was_tried():
         keys = [f"{protocol}/{group}" for group, protocol in product(groups, PAPER_PROTOCOLS)]
         cells = " | ".join(f"{even[key]:.0f} → {early[key]:.0f}" for key in keys)
         assert f"| {label} | {cells} |" in page
+    same = "the paper's tasks: checkpoints that lie denser early (collect --spacing 3)"
+    for method in methods():
+        (file,) = (ROOT / "results" / "laptop" / "cheetah-vel").glob(f"*-{method}-td3bc-s0-*.json")
+        even, early = store.read_json(file)["scores"], tried["cheetah-vel", method, same]
+        cells = " | ".join(f"{even[key]:.0f} → {early[key]:.0f}" for key in keys)
+        assert f"| {method_title(method)} | {cells} |" in page
     known = store.read_json(ROOT / "results" / "bench" / "alarm.json")
     assert all(0.015 < residual < 0.025 for residual in known["residuals"]), "about 2%"
 
