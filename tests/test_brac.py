@@ -12,7 +12,7 @@ import pytest
 
 import reference as ref
 from ertrl.learners import brac, get_learner
-from ertrl.nets import MLP, log_density
+from ertrl.nets import MLP, elastic_clip, log_density
 from ertrl.types import Transitions
 from test_gradient_flow import noticed, setting
 from toys import (
@@ -32,7 +32,8 @@ ALPHA = 3.0
 
 
 def brac_setting(seed=0, **values):
-    config, program, state, batch, z = setting("brac", seed=seed, **values)
+    """With a plain clip: beyond bounds, an elastic one has not the gradient of its value."""
+    config, program, state, batch, z = setting("brac", seed=seed, plain_clip=True, **values)
     return config, program, state._replace(alpha=np.asarray(ALPHA)), batch, z
 
 
@@ -165,6 +166,30 @@ def test_model_of_the_data_finds_its_mean_and_width():
     mean, log_std = model.net.gaussian(np.zeros((1, DIMS.observation)), np.ones((1, LATENT)))
     np.testing.assert_allclose(mean[0], centre, atol=0.1)
     np.testing.assert_allclose(np.exp(log_std[0]), width, atol=0.1)
+
+
+@pytest.mark.parametrize("plain_clip", [False, True])
+def test_a_width_that_left_its_bounds_comes_back(plain_clip):
+    """While means are still wrong, likelihood wants a wide model; the data are narrow."""
+    config = small(get_learner("brac")())
+    bounds = {"log_std_range": (-5.0, -1.5), "plain_clip": plain_clip}
+    config = with_fields(config, divergence="primal", learning_rate=1e-2, **bounds)
+    model = config.init(DIMS, LATENT, jax.random.key(0)).estimator
+    draw, step = np.random.default_rng(0), jax.jit(config.fit_data)
+    for _ in range(600):
+        s = draw.normal(size=(4, 32, DIMS.observation))
+        a = np.tanh(0.9 + 0.05 * draw.normal(size=(4, 32, 2)))
+        model = step(model, Transitions(s, a, 0, s, 0), np.ones((4, LATENT)))
+    _, log_std = model.net.gaussian(s, np.ones((4, 32, LATENT)))
+    found = np.mean(log_std)
+    assert found == -1.5 if plain_clip else found < -2.5, "truth: -3.0"
+
+
+def test_outside_of_bounds_only_what_leads_back_passes():
+    x, gradient = np.array([-2.0, -2, 0, 0, 2, 2]), np.array([-1.0, 1, -1, 1, -1, 1])
+    clipped, back = jax.vjp(lambda x: elastic_clip(x, -1.0, 1.0), x)
+    np.testing.assert_array_equal(clipped, [-1, -1, 0, 0, 1, 1])
+    np.testing.assert_array_equal(back(gradient)[0], [-1, 0, -1, 1, 0, 1])
 
 
 # --- critics, actor and value function ---

@@ -46,6 +46,7 @@ ROWS = [
     ("method.change_scale", "unicorn", MUJOCO, "changes", "states"),
     ("learner.penalty", "focal", MUJOCO, "gradient", "value"),
     ("learner.project_alpha", "focal", MUJOCO, True, False),
+    ("learner.plain_clip", "focal", MUJOCO, False, True),
     ("learner.alpha_init", "focal", ["humanoid-dir", *ANTS], 50.0, 500.0),
 ]
 

@@ -5,6 +5,7 @@ of small ones.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -132,12 +133,31 @@ class Sample(NamedTuple):
     log_std: Float[Array, "... A"]
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def elastic_clip(x: Array, low: float, high: float) -> Array:
+    """Keep within bounds; outside of them, a gradient passes that leads back.
+
+    A plain clip passes none there: what once left its bounds would never return.
+    """
+    return jnp.clip(x, low, high)
+
+
+def _elastic_backward(low: float, high: float, x: Array, gradient: Array) -> tuple[Array]:
+    # Who descends moves against the gradient.
+    passes = ((x > low) | (gradient < 0)) & ((x < high) | (gradient > 0))
+    return (jnp.where(passes, gradient, 0),)
+
+
+elastic_clip.defvjp(lambda x, low, high: (elastic_clip(x, low, high), x), _elastic_backward)
+
+
 class TanhGaussian(eqx.Module):
     """A stochastic policy: tanh of a Gaussian whose mean and log-std a network computes."""
 
     net: MLP
     log_std_min: float = eqx.field(static=True)
     log_std_max: float = eqx.field(static=True)
+    plain_clip: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -147,24 +167,28 @@ class TanhGaussian(eqx.Module):
         key: PRNGKeyArray,
         *,
         log_std_range: tuple[float, float],
+        plain_clip: bool = False,
         **options,
     ):
-        """log-std is clipped to its range, and starts at 0 or, where that is outside, inside."""
+        """log-std is clipped to its range, and starts at 0 or, where that is outside, inside.
+
+        What leaves the range can come back, unless the clip is a plain one.
+        """
         net = MLP(inputs, hidden, 2 * actions, key, **options)
         low, high = log_std_range
         if not low <= 0 <= high:
-            # Beyond a clip's bounds there is no gradient that could bring it back.
             start = (
                 max(high - 0.5, (low + high) / 2) if high < 0 else min(low + 0.5, (low + high) / 2)
             )
             bias = net.biases[-1].at[actions:].set(start)
             net = eqx.tree_at(lambda n: n.biases[-1], net, bias)
         self.net = net
-        self.log_std_min, self.log_std_max = low, high
+        self.log_std_min, self.log_std_max, self.plain_clip = low, high, plain_clip
 
     def gaussian(self, *inputs: Array) -> tuple[Float[Array, "... A"], Float[Array, "... A"]]:
         mean, log_std = jnp.split(self.net(*inputs), 2, axis=-1)
-        return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
+        clip = jnp.clip if self.plain_clip else elastic_clip
+        return mean, clip(log_std, self.log_std_min, self.log_std_max)
 
     def plain(self) -> layers.MLP:
         """The network of the mean, without JAX."""

@@ -79,6 +79,7 @@ def init(config: CollectConfig, dims: Dims, parameter_dim: int, key: PRNGKeyArra
         dims.action,
         key_actor,
         log_std_range=LOG_STD_RANGE,
+        plain_clip=True,  # as all datasets so far were collected: they can be made again
         layer_norm=config.layer_norm,
     )
     critic = Twin(inputs + dims.action, config.hidden, key_critic, layer_norm=config.layer_norm)

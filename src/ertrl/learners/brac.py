@@ -83,6 +83,9 @@ class Brac(Learner):
     """Weight of the squared mean and log-std of the policy."""
     log_std_range: Annotated[tuple[float, float], Predicate(rising)] = (-20.0, 0.0)
     """Bounds of the policy's log-std."""
+    plain_clip: bool = False
+    """Pass no gradient outside of these bounds [released], so that a log-std that left them stays
+    there; else one that leads back."""
     warm_start: CountOrZero = 0
     """Updates at the start in which the actor only imitates the data (maximum likelihood) and
     alpha rests, while critics and dual critic learn. BRAC clones first, too."""
@@ -98,8 +101,8 @@ class Brac(Learner):
         inputs = dims.observation + latent_dim
 
         def policy(key: PRNGKeyArray) -> TanhGaussian:
-            bounds = self.log_std_range
-            return TanhGaussian(inputs, self.hidden, dims.action, key, log_std_range=bounds)
+            bounds = {"log_std_range": self.log_std_range, "plain_clip": self.plain_clip}
+            return TanhGaussian(inputs, self.hidden, dims.action, key, **bounds)
 
         value = MLP(inputs, self.hidden, 1, keys[2])
         dual = self.divergence == "dual"

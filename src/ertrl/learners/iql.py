@@ -17,7 +17,7 @@ from ertrl import losses
 from ertrl.config import Amount, Positive, Share, Widths
 from ertrl.learners.base import Learner, LearnerStep
 from ertrl.learners.critic import critic_step
-from ertrl.nets import MLP, Trained, Twin, over_batch, toward
+from ertrl.nets import MLP, Trained, Twin, elastic_clip, over_batch, toward
 from ertrl.types import Dims, Transitions
 
 LOG_STD_RANGE = (-5.0, 2.0)
@@ -33,7 +33,7 @@ class Policy(NamedTuple):
         return jnp.tanh(self.mean(*inputs))
 
     def std(self) -> Float[Array, "A"]:
-        return jnp.exp(jnp.clip(self.log_std, *LOG_STD_RANGE))
+        return jnp.exp(elastic_clip(self.log_std, *LOG_STD_RANGE))
 
 
 class IqlState(NamedTuple):
