@@ -124,6 +124,25 @@ def test_what_an_episode_shares_is_not_explained_by_its_other_half(run, tmp_path
     assert min(found["train"]) > 0.8
 
 
+def test_z_does_not_tell_of_episodes_that_it_has_seen(run, tmp_path):
+    """Tasks that are all the same: what rewards an episode has is luck, and z knows the luck."""
+    draw, tasks, episodes = np.random.default_rng(2), 40, 2
+    episode, step = np.divmod(np.arange(tasks * episodes * STEPS), STEPS)
+    logs = {
+        "task": episode // episodes,
+        "episode": episode,
+        "step": step,
+        "obs": draw.normal(size=(len(step), 2)),
+        "action": draw.uniform(-1, 1, (len(step), 1)),
+        "reward": draw.normal(size=tasks * episodes)[episode],
+    }
+    data = ertrl.import_logs(logs, tmp_path / "luck", action_low=-1, action_high=1, progress="none")
+    agent = Constant(run.config, 0.0)
+    agent.encode = lambda context: context.reward.mean(1)[:, None]
+    with_z, without = measure_on_logs(agent, data)["prediction"]["reward"]["train"]
+    assert with_z > without
+
+
 def test_what_logs_are_too_few_to_tell_is_left_out(run, tmp_path):
     """Of rewards that do not vary, and of a handful of rows, no share of variance is told."""
 

@@ -104,36 +104,55 @@ def test_marks_of_episodes_do_not_count_as_a_leak():
     assert score < 0.35
 
 
+def levels(draw, sizes, spread, width=3):
+    """Codes [tasks, checkpoints, 2, contexts, Z] of known variances: task, checkpoint in all tasks,
+    checkpoint in one task, episodes of a half, context."""
+    tasks, checkpoints, contexts = sizes
+    shapes = (
+        (tasks, 1, 1, 1),
+        (1, checkpoints, 1, 1),
+        (tasks, checkpoints, 1, 1),
+        (tasks, checkpoints, 2, 1),
+        (tasks, checkpoints, 2, contexts),
+    )
+    return sum(
+        np.sqrt(variance / width) * draw.normal(size=(*shape, width))
+        for variance, shape in zip(spread, shapes, strict=True)
+    )
+
+
 def test_shares_of_variance():
     draw = np.random.default_rng(0)
-    task = draw.normal(size=(400, 1, 1, 1)) * np.sqrt(6)
-    checkpoint = draw.normal(size=(400, 6, 1, 1)) * np.sqrt(3)
-    shares = variance_shares(task + checkpoint + draw.normal(size=(400, 6, 5, 1)))
-    # Means over 6 checkpoints carry a sixth of the checkpoints' variance into that of tasks.
+    shares = variance_shares(levels(draw, (400, 6, 5), (6, 0, 3, 0, 1)))
     assert shares["task"] == pytest.approx(0.6, abs=0.08)
-    assert shares["checkpoint"] == pytest.approx(0.25, abs=0.06)
+    assert shares["checkpoint"] == pytest.approx(0.3, abs=0.06)
     assert shares["context"] == pytest.approx(0.1, abs=0.02)
-    no_leak = variance_shares(task + draw.normal(size=(400, 6, 5, 1)))
+    no_leak = variance_shares(levels(draw, (400, 6, 5), (6, 0, 0, 0, 1)))
     assert no_leak["checkpoint"] < 0.005
 
 
+def test_marks_of_episodes_are_no_variance_of_checkpoints():
+    draw = np.random.default_rng(0)
+    shares = variance_shares(levels(draw, (400, 6, 20), (1, 0, 0, 1, 1)))
+    assert shares["checkpoint"] < 0.01
+
+
 @pytest.mark.parametrize("sizes", [(40, 10, 20), (2, 2, 4)], ids=["default", "smallest"])
-@pytest.mark.parametrize("spread", [(0, 0, 1), (0, 2, 1), (3, 0, 1), (3, 2, 1)])
+@pytest.mark.parametrize(
+    "spread", [(0, 0, 0, 0, 1), (0, 0, 2, 0, 1), (3, 0, 0, 0, 1), (3, 1, 0, 0, 1), (3, 1, 2, 1, 1)]
+)
 def test_variance_components_are_right_in_expectation(sizes, spread):
     """Mean of many simulations, whose true variances are known; noise alone is 0 above contexts."""
     draw = np.random.default_rng(0)
-    tasks, checkpoints, _ = sizes
-    found = []
-    for _ in range(200 if tasks > 2 else 4000):
-        levels = (tasks, 1, 1, 3), (tasks, checkpoints, 1, 3), (*sizes, 3)
-        codes = sum(
-            np.sqrt(variance / 3) * draw.normal(size=shape)
-            for variance, shape in zip(spread, levels, strict=True)
-        )
-        found.append(list(variance_components(codes).values()))
+    often = 200 if sizes[0] > 2 else 4000
+    found = [list(variance_components(levels(draw, sizes, spread)).values()) for _ in range(often)]
+    task, shared, own, episodes, context = spread
+    # Half of the variance between halves is within the two of them.
+    contexts = 2 * sizes[2]
+    truth = task, shared + own, context + episodes * contexts / 2 / (contexts - 1)
     error = np.std(found, axis=0) / np.sqrt(len(found))
-    assert (np.abs(np.mean(found, axis=0) - spread) < 4 * error).all()
-    assert error.max() < 0.1
+    assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error).all()
+    assert error.max() < 0.15
 
 
 def logs_of_episodes(tasks, episodes, steps, short=()):

@@ -105,12 +105,23 @@ def held_back(episode: np.ndarray) -> np.ndarray:
 
 
 def random_codes(
-    agent: "Agent", dataset: Dataset, tasks: Sequence[int], shape: tuple[int, int], stream: str
+    agent: "Agent",
+    dataset: Dataset,
+    tasks: Sequence[int],
+    shape: tuple[int, int],
+    stream: str,
+    *,
+    all_episodes: bool = True,
 ) -> np.ndarray:
-    """Codes [tasks, contexts, Z] of contexts drawn i.i.d.; `shape` is how many, and their size."""
+    """Codes [tasks, contexts, Z] of contexts drawn i.i.d.; `shape` is how many, and their size.
+
+    They are drawn from all episodes of a task, or from those that are not `held_back`.
+    """
     codes = []
     for task in tasks:
-        draw = rng.generator(EVALUATION_SEED, stream, task)
-        which = draw.integers(len(dataset.task(task).steps), size=shape)
-        codes.append(codes_of(agent, dataset, task, which))
+        draw, steps = rng.generator(EVALUATION_SEED, stream, task), dataset.task(task).steps
+        known = np.arange(len(steps))
+        if not all_episodes:
+            known = known[~held_back(steps // dataset.horizon)]
+        codes.append(codes_of(agent, dataset, task, draw.choice(known, shape)))
     return np.stack(codes)

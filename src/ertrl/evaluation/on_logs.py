@@ -1,8 +1,8 @@
 """How good an agent is as far as logs alone can tell, where there is no simulator to try it in.
 
-- Prediction: a small model predicts reward and next state in episodes that it has not seen, from
-  state, action and z. Beside it the same model without z: what is gained is what z knows of the
-  task. Held-out tasks were seen neither by the agent nor by the model.
+- Prediction: a small model predicts reward and next state in episodes that neither it nor z has
+  seen, from state, action and z. Beside it the same model without z: what is gained is what z knows
+  of the task. Held-out tasks were seen neither by the agent nor by the model.
 - Value: fitted-Q evaluation (Ernst et al., 2005; Le et al., 2019) of the adapted policy in each
   task's own logs; beside it that of whoever logged them, and of the same policy without a context.
 
@@ -40,11 +40,19 @@ def measure_on_logs(agent: Agent, dataset: Dataset) -> dict[str, Any]:
     scaling = agent.scaling or Scaling.of(dataset)
     rows = {task: _Rows.of(dataset, task) for task in dataset.tasks}
     shape = 1, 4 * agent.config.sampling.context_size
-    codes = random_codes(agent, dataset, list(dataset.tasks), shape, "logs-context")
-    z = dict(zip(dataset.tasks, codes[:, 0].astype(np.float32), strict=True))
+
+    def codes(*, all_episodes: bool) -> dict[int, np.ndarray]:
+        tasks = list(dataset.tasks)
+        found = random_codes(
+            agent, dataset, tasks, shape, "logs-context", all_episodes=all_episodes
+        )
+        return dict(zip(tasks, found[:, 0].astype(np.float32), strict=True))
+
+    z = codes(all_episodes=True)
     return {
         "discount": _discount(agent),
-        "prediction": _prediction(dataset, rows, z, scaling),
+        # What predicts an episode must not have seen it, and z would have.
+        "prediction": _prediction(dataset, rows, codes(all_episodes=False), scaling),
         "value": {
             "policy": [_value(agent, rows[t], z[t], scaling) for t in dataset.tasks],
             "blind": [_value(agent, rows[t], agent.z0, scaling) for t in dataset.tasks],
@@ -135,8 +143,9 @@ def _prediction(
 ) -> dict[str, dict[str, list[float]]]:
     """Target -> group -> share of variance left unexplained, with z and without.
 
-    A task needs a transition to learn from and one to test on. What logs do not tell is left out:
-    groups with few transitions to test on, and numbers that do not vary in them.
+    The variance is that over training tasks, for all groups: a single task hardly varies. A task
+    needs a transition to learn from and one to test on. What logs do not tell is left out: groups
+    with few transitions to test on, and numbers that do not vary in them.
     """
     enough = {
         group: [t for t in tasks if len(rows[t].here.reward) > 1]

@@ -223,7 +223,7 @@ def leak(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> dict[str, A
         "chance": 1 / len(every[0]),
         "accuracy": {group: mean(group, 0) for group in dataset.groups},
         "raw_accuracy": {group: mean(group, 1) for group in dataset.groups},
-        "variance": variance_shares(np.stack([c.reshape(len(c), -1, c.shape[-1]) for c in every])),
+        "variance": variance_shares(np.stack(every)),
     }
 
 
@@ -253,7 +253,7 @@ def tell_apart(features: np.ndarray) -> float:
 def variance_shares(codes: np.ndarray) -> dict[str, float]:
     """Shares of z's variance due to task, to checkpoint within task, and to the drawn context.
 
-    `codes` is [tasks, checkpoints, contexts, Z]. An estimate below zero counts as zero.
+    `codes` is as `variance_components` has it. An estimate below zero counts as zero.
     """
     parts = {name: max(part, 0.0) for name, part in variance_components(codes).items()}
     total = max(sum(parts.values()), 1e-12)
@@ -261,26 +261,31 @@ def variance_shares(codes: np.ndarray) -> dict[str, float]:
 
 
 def variance_components(codes: np.ndarray) -> dict[str, float]:
-    """Variance of z at each level of codes [tasks, checkpoints, contexts, Z]: a nested ANOVA.
+    """Variance of z at each level of codes [tasks, checkpoints, 2 halves, contexts, Z].
 
-    Means vary by what they are means of, too: K of variance v vary by v/K. That is taken off, so
-    at each level the expectation is right, and noise alone gives 0 above the contexts.
+    The halves are of different episodes, so what their means share is neither luck of the draw
+    nor a mark of episodes: covariances of both are right in expectation. What a checkpoint does to
+    z in all tasks alike does not make tasks differ; of what it does in one task alone, the mean
+    over K checkpoints still varies, by 1/K. That is taken off.
     """
-    by_checkpoint = codes.mean(axis=2)
+    first, second = codes.mean(axis=3)[:, :, 0], codes.mean(axis=3)[:, :, 1]
+    tasks, checkpoints = first.shape[:2]
+    checkpoint = _covariance(first, second, axis=1)
+    task = 0.0
+    if tasks > 1:
+        own = _covariance(first - first.mean(axis=0), second - second.mean(axis=0), axis=1)
+        alone = own * tasks / (tasks - 1) / checkpoints
+        task = _covariance(first.mean(axis=1), second.mean(axis=1), axis=0) - alone
+    drawn = codes.reshape(tasks, checkpoints, -1, codes.shape[-1])
+    context = float(drawn.var(axis=2, ddof=1).sum(axis=-1).mean())
+    return {"task": task, "checkpoint": checkpoint, "context": context}
 
-    def spread(of: np.ndarray, level: int) -> float:
-        """Mean variance along an axis; one task alone does not vary."""
-        count = of.shape[level]
-        return float(of.var(axis=level, ddof=1).sum(axis=-1).mean()) if count > 1 else 0.0
 
-    context = spread(codes, 2)
-    among_checkpoints = spread(by_checkpoint, 1)
-    among_tasks = spread(by_checkpoint.mean(axis=1), 0)
-    return {
-        "task": among_tasks - among_checkpoints / codes.shape[1],
-        "checkpoint": among_checkpoints - context / codes.shape[2],
-        "context": context,
-    }
+def _covariance(one: np.ndarray, other: np.ndarray, axis: int) -> float:
+    """Along an axis, summed over dimensions of z, mean over the rest."""
+    apart = [x - x.mean(axis=axis, keepdims=True) for x in (one, other)]
+    products = (apart[0] * apart[1]).sum(axis=axis) / (one.shape[axis] - 1)
+    return float(products.sum(axis=-1).mean())
 
 
 # --- projection ---

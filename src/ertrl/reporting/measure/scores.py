@@ -21,7 +21,7 @@ ERRORS = {
     "next state": "next state unexplained",
     "next state, no z": "next state unexplained without z",
 }
-"""The share of variance that is left. Title of a column -> name of the score in an evaluation."""
+"""What is left of the training tasks' variance. Title of a column -> name of the score."""
 
 
 def success_rows(family: FamilyResults) -> Grid | None:
