@@ -1,7 +1,9 @@
 """A method or learner of one's own: mistakes are told in a line, before anything is trained."""
 
 import sys
+import warnings
 from dataclasses import KW_ONLY, dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +15,7 @@ from ertrl.envs.families.point_robot import PointRobot
 from ertrl.errors import PluginError
 from ertrl.methods import methods, own_method
 from ertrl.methods.focal import Focal
+from ertrl.training.loop import _warn_of_collapse
 
 METHOD = '''
 from dataclasses import dataclass
@@ -110,6 +113,30 @@ def test_a_run_is_not_opened_with_other_code_and_is_said_to_be_finished(train, t
     (run,) = (tmp_path / "runs").iterdir()
     assert main(["train", str(run), "--updates", "400"]) == 1, "nor is it lengthened"
     assert "was begun with other code of 'pull'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spreads", "updates", "warns"),
+    [
+        ([0.05, 0.003], 300, True),
+        ([0.002, 0.003], 5000, True),
+        ([0.002, 0.003], 300, False),
+        ([0.002, 0.3], 5000, False),
+    ],
+    ids=["collapsed", "never-learned", "young", "learned"],
+)
+def test_a_z_that_does_not_differ_is_told(spreads, updates, warns):
+    class Told:
+        name, config = "run", SimpleNamespace(updates=updates)
+
+        @staticmethod
+        def metrics():
+            return [{"kind": "train", "z_spread": spread} for spread in spreads]
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        _warn_of_collapse(Told)
+    assert bool(found) == warns
 
 
 def test_an_agent_that_other_code_reads_is_opened_with_a_warning(train, tmp_path, capsys):

@@ -266,6 +266,13 @@ def test_a_direction_is_also_regressed_as_an_angle(tiny_run, tiny_dataset, monke
     assert {e["target"] for e in found} == {"parameters", "angle"}
 
 
+def test_the_task_is_not_asked_of_tasks_the_agent_was_trained_on(
+    tiny_run, tiny_dataset, monkeypatch
+):
+    monkeypatch.setattr(type(tiny_dataset), "group", lambda *_: [])
+    assert probes.regression(api.load_agent(tiny_run), tiny_dataset, SMALL) == []
+
+
 def test_a_leak_that_cannot_be_measured_says_why(tiny_run, tiny_dataset, monkeypatch):
     data = tiny_dataset.task(0)
     monkeypatch.setattr(data, "checkpoints", np.zeros_like(data.checkpoints))

@@ -101,12 +101,16 @@ def probe_agent(
 
 
 def regression(agent: Agent, dataset: Dataset, settings: ProbeSettings) -> list[dict[str, Any]]:
-    """Errors of every model, for z of single transitions and of whole contexts."""
-    tasks = [task for group in POOL for task in dataset.group(group)] or list(dataset.tasks)
-    parameters = np.stack([dataset.task(task).parameters for task in tasks]).astype(np.float64)
+    """Errors of every model, for z of single transitions and of whole contexts.
+
+    None where there is nothing to ask: logs without held-out tasks, or of tasks that nobody could
+    put into numbers.
+    """
+    tasks = [task for group in POOL for task in dataset.group(group)]
     names = tuple(dataset.manifest["parameter_names"])
-    if not names:
-        return []  # logs of tasks that nobody could put into numbers
+    if not tasks or not names:
+        return []
+    parameters = np.stack([dataset.task(task).parameters for task in tasks]).astype(np.float64)
     sizes = {
         "transition": (settings.transitions, 1),
         "context": (settings.contexts, agent.config.sampling.context_size),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ertrl import losses
-from ertrl.config import Amount, Size, Widths
+from ertrl.config import Amount, Positive, Size, Widths
 from ertrl.methods.inference import Belief
 from ertrl.nets import MLP
 from ertrl.runtime import inference
@@ -33,9 +33,9 @@ class EncoderConfig:
 class DmlConfig:
     """The distance-metric loss shared by FOCAL, ER-TRL and others."""
 
-    positive_epsilon: Amount = 1e-3
+    positive_epsilon: Positive = 1e-3
     """Inside the square root of a positive pair's distance; keeps its gradient finite at 0."""
-    negative_epsilon: Amount = 0.1
+    negative_epsilon: Positive = 0.1
     """epsilon_0: added to a negative pair's squared distance before it is inverted."""
     beta: Amount = 1.0
     """Weight of negative pairs against positive ones."""

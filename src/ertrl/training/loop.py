@@ -29,6 +29,8 @@ from ertrl.types import TaskBatch
 
 COLLAPSED = 0.01
 """Mean standard deviation of z over tasks below which z hardly tells them apart."""
+STILL_YOUNG = 1000
+"""Updates in which an encoder may not have spread out yet: it begins near 0."""
 
 
 def train_run(
@@ -262,10 +264,12 @@ def _check_threads(run: Run) -> None:
 def _warn_of_collapse(run: Run) -> None:
     """A z that is the same for all tasks cannot tell them apart, however low the losses are."""
     measured = [m["z_spread"] for m in run.metrics() if m["kind"] == "train" and "z_spread" in m]
-    if measured and (spread := measured[-1]) < min(COLLAPSED, measured[0]):
+    if not measured or (spread := measured[-1]) >= COLLAPSED:
+        return
+    if spread < measured[0] or run.config.updates >= STILL_YOUNG:
         warnings.warn(
             f"{run.name}: z hardly differs between tasks at the end (z_spread {spread:.2g} in "
-            "metrics.jsonl): the encoder has collapsed",
+            "metrics.jsonl): the encoder has collapsed, or never learned",
             stacklevel=2,
         )
 
