@@ -9,6 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -17,15 +18,21 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import ertrl.reporting
+import fake_runs
 from conftest import tiny_config
 from ertrl import api, store
 from ertrl.api import load_agent
 from ertrl.evaluation import PROTOCOLS
 from ertrl.reporting import print_summary, report
 from ertrl.reporting.compose import compose
-from ertrl.reporting.draw import Picture, panels, planes
+from ertrl.reporting.draw import Picture, panels, planes, slug
 from ertrl.reporting.draw.look import house_style, settle
-from ertrl.reporting.draw.returns import adaptation_curves, context_shift, step_curves
+from ertrl.reporting.draw.returns import (
+    adaptation_curves,
+    behaviour_data,
+    context_shift,
+    step_curves,
+)
 from ertrl.reporting.measure.comparison import returns_table
 from ertrl.reporting.measure.gain import gains
 from ertrl.reporting.read.dataset import (
@@ -99,9 +106,18 @@ def sketched(monkeypatch):
 
     def draw(family, material):
         kinds = ("curves", "shift", "profiles", "tasks", "adaptation", "probes", "swap")
-        return {kind: Picture(f"sketch-{kind}", Figure((1, 1))) for kind in kinds}
+        prefix = slug(family.label)
+        return {kind: Picture(f"{prefix}-{kind}", Figure((1, 1))) for kind in kinds}
 
     monkeypatch.setattr("ertrl.reporting.compose.draw_family", draw)
+
+
+def only_logs(run):
+    """Turn a run without protocols into one of a family without a simulator."""
+    file = run / "evaluations" / "00002000.json"
+    logs = {"discount": 0.9, "value": {}, "prediction": {}}
+    store.write_json(file, {**store.read_json(file), "references": {}, "logs": logs})
+    return run
 
 
 def table_of(runs):
@@ -130,6 +146,25 @@ def test_the_folder_is_complete(made):
     tables = {f"tables/{t}" for t in ("summary.md", "summary.tex", "summary.csv", "benefit.md")}
     assert names == {"report.html", "results.json"} | figures | tables
     assert made.stat().st_size < 1_000_000
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_report_leaves_nothing_of_the_one_before_and_all_that_is_not_a_reports(tmp_path):
+    out = tmp_path / "out"
+    report([enrich(run) for run in pair(tmp_path, "ant-dir", 1.0)], out)
+    assert (out / "tables" / "benefit.md").exists()
+    own = [out / "figures" / f"{name}.png" for name in ("mine", "ant-dir-mine", "mine-tasks")]
+    own += [out / "tables" / "mine.md", out / "figures" / "ant-dir-tasks.svg"]
+    for file in own:
+        file.write_text("kept")
+    run = enrich(fake_run(tmp_path))
+    report(run, out)
+    report(run, tmp_path / "alone")
+    found, expected = (
+        {file.relative_to(made) for file in made.rglob("*.*")} for made in (out, tmp_path / "alone")
+    )
+    assert found == expected | {file.relative_to(out) for file in own}
+    assert all(file.read_text() == "kept" for file in own)
 
 
 def test_the_page_is_self_contained(made, page):
@@ -233,6 +268,8 @@ def test_a_family_name_cannot_leave_the_folder_nor_break_a_figure(tmp_path):
     made = report([fake_run(tmp_path, family=name, name="run", scores=scores)], tmp_path / "out")
     written = {p.name for p in (made.parent / "figures").iterdir()}
     assert "b-evil-b-curves.png" in written
+    linked = [Path(link).name for link in Page(made.read_text()).links if "figures/" in link]
+    assert written == set(linked), "what is drawn is shown"
     assert not list(tmp_path.parent.glob("*evil*"))
     assert "b" not in Page(made.read_text()).tags
 
@@ -246,6 +283,36 @@ def test_missing_cells_are_shown_as_missing(tmp_path):
     text = Page(html).text
     assert "nan" not in text.lower().split()
     assert "Not measured yet: ertrl evaluate RUN --probes" in text
+
+
+def test_tasks_without_a_scale_are_named_and_no_number_is_nan(tmp_path, monkeypatch):
+    """Of out-of-distribution tasks the expert is below random, and of one held-out task."""
+    expert = [-5.0, -5.0, -5.0, -5.0, -5.0, -30.0, -30.0, -30.0]
+    monkeypatch.setitem(fake_runs.REFERENCES, "expert", expert)
+    runs = two_by_three(tmp_path / "runs")
+    made = report(runs, tmp_path / "out")
+    html = made.read_text()
+    told = "leave out task 5, 6, 7, where the expert is not above random actions"
+    console = Console(width=200, file=io.StringIO(), color_system=None)
+    print_summary(runs, console=console)
+    assert told in html
+    assert told in console.file.getvalue()
+    written = [file.read_text() for file in (made.parent / "tables").iterdir()]
+    for text in (html, console.file.getvalue(), *written):
+        assert not re.search(r"\bnan\b", text.lower())
+    assert "Worse than doing nothing (▼) in 2 of 12 cells" in html, "six cells have no number"
+
+
+def test_recorded_episodes_of_tasks_without_a_scale_hide_no_others(tmp_path, monkeypatch):
+    """Held-out tasks are 4 and 5, out-of-distribution ones 6 and 7."""
+    expert = [-5.0, -5.0, -5.0, -5.0, -5.0, -30.0, -30.0, -30.0]
+    monkeypatch.setitem(fake_runs.REFERENCES, "expert", expert)
+    (family,) = read_runs(fake_run(tmp_path)).families
+    episodes = {"checkpoints": np.array([0, 1]), "returns": np.array([-25.0, -15.0])}
+    tasks = [SimpleNamespace(reference={"expert": e, "random": -25.0}, **episodes) for e in expert]
+    figure = behaviour_data(family, SimpleNamespace(task=tasks.__getitem__))
+    drawn = [[list(line.get_ydata()) for line in panel.lines] for panel in figure.axes]
+    assert [[0, 50] in lines for lines in drawn] == [True, True, False]
 
 
 @pytest.mark.usefixtures("sketched")
@@ -263,6 +330,18 @@ def test_several_families_get_an_overview_and_the_papers_numbers_a_place(tmp_pat
     assert "\N{MINUS SIGN}5.4" in text  # 91.0 against 96.36
     assert "SVR column is the error on the transitions that the SVR was trained on" in text
     assert "Not measured: ER-TRL, seed 1; ER-TRL, seed 2; FOCAL" in text
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_family_from_logs_does_not_hide_the_overview_of_the_others(tmp_path):
+    runs = [*pair(tmp_path, "ant-dir", 1.0), *pair(tmp_path, "cheetah-vel", 1.0)]
+    runs.append(only_logs(fake_run(tmp_path, "csro", family="pump", scores={}, steps=(2000,))))
+    text = Page(render(compose(runs))).text
+    overview = text[text.index("All families") : text.index("Brackets")]
+    assert "FOCAL" in overview
+    assert "of all families but pump, where there is no simulator" in overview
+    assert "not all families have them" not in text
+    assert "All families" not in Page(render(compose([runs[0], runs[-1]]))).text
 
 
 @pytest.mark.usefixtures("sketched")
@@ -366,10 +445,8 @@ def test_the_headline_names_a_winner_only_where_there_is_one(tmp_path):
 def test_variants_without_a_simulator_have_no_ablation_of_returns(tmp_path):
     for weight in (0.0, 0.5):
         settings = {"method": {"mi_weight": weight}}
-        run = fake_run(tmp_path, settings=settings, name=f"run-{weight}", scores={}, steps=(2000,))
-        file = run / "evaluations" / "00002000.json"
-        logs = {"discount": 0.9, "value": {}, "prediction": {}}
-        store.write_json(file, {**store.read_json(file), "references": {}, "logs": logs})
+        made = {"name": f"run-{weight}", "scores": {}, "steps": (2000,)}
+        only_logs(fake_run(tmp_path, settings=settings, **made))
     text = Page(render(compose(tmp_path))).text
     assert "How good, as far as logs can tell" in text
     assert "Ablation" not in text

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from conftest import TINY_TRAIN, tiny_config
 from ertrl.cli import main
+from ertrl.cli.train import _print_several
 from ertrl.errors import ConfigError
 from ertrl.launch import parse_seeds, train_seeds
 from ertrl.training import Run, lengthen, train_run, train_together
@@ -102,6 +104,26 @@ def test_the_command_trains_all_seeds(tiny_dataset, tmp_path, capsys):
     assert main(["evaluate", *beside, "--json"]) == 0
     evaluations = json.loads(capsys.readouterr().out)["evaluations"]
     assert {e["run"] for e in evaluations} == {run.name for run in runs}
+
+
+def test_scores_of_several_seeds_stand_under_each_other(capsys, monkeypatch):
+    """Shares of variance have three digits, as where one run tells its own."""
+    long = "next state unexplained without z/test-ood"
+    runs = [
+        SimpleNamespace(path=f"run{i}", scores={"offline/train": 10.0 + i, long: 0.25 + i})
+        for i in (0, 2)
+    ]
+    monkeypatch.setattr("ertrl.cli.train._scores", lambda run: run.scores)
+    _print_several(runs, False)
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "normalised return (random 0, expert 100), 2 seeds: mean, min, max",
+        f"{'offline/train':{len(long)}}   11.0   10.0   12.0",
+        f"{long}  1.250  0.250  2.250",
+    ]
+    _print_several(runs[:1], False)
+    *_, head, _, last = capsys.readouterr().out.splitlines()
+    assert last == f"{long}  0.250"
+    assert "mean" not in head, "there is one number"
 
 
 def test_seed_and_threads_do_not_go_with_seeds(tiny_dataset, tmp_path, capsys):

@@ -117,10 +117,16 @@ ESTIMATED = (
 )
 
 
-def score_lines(scores: Mapping[str, float]) -> list[str]:
-    width = max([22, *map(len, scores)])
-    digits = {name: 3 if "unexplained" in name else 1 for name in scores}
-    return [f"{name:{width}} {score:6.{digits[name]}f}" for name, score in scores.items()]
+def score_lines(*seeds: Mapping[str, float]) -> list[str]:
+    """A line per score; of several seeds, their mean, minimum and maximum."""
+    names = dict.fromkeys(name for scores in seeds for name in scores)
+    width, lines = max([22, *map(len, names)]), []
+    for name in names:
+        found = [scores[name] for scores in seeds if name in scores]
+        told = [sum(found) / len(found), min(found), max(found)] if len(seeds) > 1 else found
+        digits = 3 if "unexplained" in name else 1  # a share of variance
+        lines.append(" ".join([f"{name:{width}}", *(f"{x:6.{digits}f}" for x in told)]))
+    return lines
 
 
 def use_threads(argv: Sequence[str], default: int) -> None:

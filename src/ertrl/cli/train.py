@@ -187,10 +187,6 @@ def _print(run: Any, as_json: bool) -> None:
 def _print_several(runs: Sequence[Any], as_json: bool) -> None:
     scores = [_scores(run) for run in runs]
     value = {"runs": [str(run.path) for run in runs], "scores": scores}
-    what = ": mean, min, max" if scores[0] else ""
-    lines = [*value["runs"], f"{_title(scores[0])}, {len(runs)} seeds{what}"]
-    for name in scores[0]:
-        of_seeds = [s[name] for s in scores if name in s]
-        mean = sum(of_seeds) / len(of_seeds)
-        lines.append(f"{name:22} {mean:6.1f} {min(of_seeds):6.1f} {max(of_seeds):6.1f}")
+    what = ": mean, min, max" if scores[0] and len(runs) > 1 else ""
+    lines = [*value["runs"], f"{_title(scores[0])}, {len(runs)} seeds{what}", *score_lines(*scores)]
     output(value, None if as_json else "\n".join(lines))

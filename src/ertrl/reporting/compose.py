@@ -1,5 +1,6 @@
 """From runs on disk to a folder with everything one wants to show: read, measure, draw, write."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,11 +38,13 @@ def report(
     `runs` are run folders, or folders of runs. `data` names the dataset folders, where they are
     no longer at the place the runs were trained from. `beside` are results.json files of other
     reports: their numbers stand in the same tables. `notes` say what a reader must know besides.
+    Of an earlier report in `out` nothing stays, of other files there everything.
     Returns the path of report.html.
     """
     out = Path(out)
     if out.exists() and not out.is_dir():  # drawing takes a while
         raise ConfigError(f"a report is a folder, and {out} is a file; give another one with --out")
+    stale = _written_before(out / "report.html")
     made = compose(runs, data, beside, notes)
     say(f"report: writing {out}")
     for place in (out, out / "figures", out / "tables"):
@@ -49,8 +52,9 @@ def report(
     for pictures in (*(family.pictures for family in made.families), made.pictures):
         for picture in pictures.values():
             for kind in ("png", "pdf"):
-                place = out / "figures" / f"{picture.name}.{kind}"
-                store.write_bytes(place, to_bytes(picture.figure, kind))
+                name = f"figures/{picture.name}.{kind}"
+                store.write_bytes(out / name, to_bytes(picture.figure, kind))
+                stale.discard(name)
     measured = [family for family in made.families if not family.results.from_logs]
     every = [table for f in measured for table in (f.table, f.unnormalised)]
     written = [*map(tables.markdown, every)]
@@ -67,7 +71,19 @@ def report(
     store.write_json(out / "results.json", raw_numbers(made.results, materials, made.gains))
     for name, content in texts.items():
         store.write_bytes(out / name, content.encode())
+    for name in stale - texts.keys():
+        (out / name).unlink(missing_ok=True)
     return out / "report.html"
+
+
+def _written_before(page: Path) -> set[str]:
+    """Files that an earlier report here has and another may not have, as its page tells.
+
+    Nothing else is taken for a report's: a reader may keep pictures beside them.
+    """
+    html = page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+    benefit = ["tables/benefit.md"] if '<section id="benefit">' in html else []
+    return {*re.findall(r'href="(figures/[a-z0-9-]+\.(?:png|pdf))"', html), *benefit}
 
 
 def compose(

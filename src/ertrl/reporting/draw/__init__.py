@@ -35,8 +35,9 @@ def draw_family(family: FamilyResults, material: Material) -> dict[str, Picture]
         if first:
             made["latent"] = planes.latent_space(family, material.axis, first)
         if not family.from_logs:
+            if {"offline", "online"} <= set(family.protocols):
+                made["shift"] = returns.context_shift(family)
             made |= {
-                "shift": returns.context_shift(family),
                 "profiles": returns.performance_profiles(family),
                 "tasks": returns.task_returns(family, material.axis),
             }

@@ -68,8 +68,7 @@ def reference_lines(axes: Axes, family: FamilyResults, group: str | None, *, wor
     """Expert and random are the ends of the scale; zero action shows what doing nothing earns."""
     solid, dotted = "-", (0, (1, 2))
     lines = [("expert", 100.0, solid, "center"), ("random", 0.0, solid, "center")]
-    if group is not None:
-        zero = family.anchor("zero", group)
+    if group is not None and (zero := family.anchor("zero", group)) is not None:
         # Near the random policy's line the two words make room for each other.
         near = abs(zero) < 15
         above, below = ("bottom", "top") if near else ("center", "center")

@@ -291,7 +291,12 @@ def behaviour_data(family: FamilyResults, dataset: Dataset) -> Figure:
     colour, shown = colour_of(0), []
     for (group, tasks), panel in zip(family.groups.items(), axes, strict=True):
         panels.reference_lines(panel, family, group, words=panel is axes[-1])
-        checkpoints, returns = zip(*(_episodes(dataset, task) for task in tasks), strict=True)
+        panel.set_title(f"{group_title(group)} ({len(tasks)})")
+        panel.set_xlabel("checkpoint of the behaviour policy")
+        scaled = [task for task in tasks if task not in family.without_scale]
+        if not scaled:
+            continue
+        checkpoints, returns = zip(*(_episodes(dataset, task) for task in scaled), strict=True)
         checkpoint, value = np.concatenate(checkpoints), np.concatenate(returns)
         numbers = np.unique(checkpoint)
         low, middle, high = np.array(
@@ -300,8 +305,6 @@ def behaviour_data(family: FamilyResults, dataset: Dataset) -> Figure:
         shown += [low, high]
         panel.fill_between(numbers + 1, low, high, color=colour, alpha=0.18, linewidth=0)
         panel.plot(numbers + 1, middle, color=colour)
-        panel.set_title(f"{group_title(group)} ({len(tasks)})")
-        panel.set_xlabel("checkpoint of the behaviour policy")
         panel.xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylim(*limits(shown))
     axes[0].set_ylabel("normalised return")

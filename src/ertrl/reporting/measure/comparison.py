@@ -1,6 +1,6 @@
 """Methods against each other: means over seeds, tests of every pair, ablations, the paper's."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -75,8 +75,6 @@ class Comparison(NamedTuple):
     difference: Difference
     p_holm: float
     """Corrected for all comparisons of the family's table."""
-    improvement: Estimate
-    """Probability that `one` beats `other` on a task."""
 
     @property
     def significant(self) -> bool:
@@ -105,49 +103,64 @@ class ReturnsTable:
 def returns_table(family: FamilyResults) -> ReturnsTable:
     """Average over seeds, compare, and put the anchors underneath."""
     columns = tuple(Column(g, p) for g in family.groups for p in family.protocols)
-    comparisons = tuple(_compare(family, columns))
-    means = [
-        [statistics.estimate_of(_scores(family, v, c)) for c in columns] for v in family.variants
-    ]
+    scores = {
+        column: {
+            v.identity: list(family.scores(v, column.protocol, column.group).values())
+            for v in family.variants
+        }
+        for column in columns
+    }
+    comparisons = tuple(_compare(scores))
+    means = {c: {v: statistics.estimate_of(x) for v, x in of.items()} for c, of in scores.items()}
     rows = []
-    for variant, own in zip(family.variants, means, strict=True):
+    for variant in family.variants:
         cells = []
-        for column, mean, all_means in zip(columns, own, zip(*means, strict=True), strict=True):
-            highest = max((m.value for m in all_means if m is not None), default=0.0)
-            best = mean is not None and mean.value >= highest and mean.n > 1 and len(means) > 1
+        for column, of_variants in means.items():
+            mean = of_variants[variant.identity]
+            known = [m.value for m in of_variants.values() if m]
+            best = mean is not None and mean.value >= max(known) and mean.n > 1 and len(known) > 1
             won = [
                 variant.identity in (c.one, c.other)
                 for c in comparisons
                 if c.column == column and c.significant
             ]
-            clear = best and sum(won) == len(means) - 1
-            idle = mean is not None and mean.value < family.anchor("zero", column.group)
+            clear = best and sum(won) == len(known) - 1
+            zero = family.anchor("zero", column.group)
+            idle = mean is not None and zero is not None and mean.value < zero
             cells.append(Cell(mean, len(variant.runs), best, clear, idle))
         rows.append(row_of(variant, cells))
     for name, label in () if family.from_logs else ANCHORS.items():
         values = [family.anchor(name, column.group) for column in columns]
-        rows.append(anchor_row(name, label, [Cell(Estimate(value, 0), 0) for value in values]))
+        cells = [Cell(None if x is None else Estimate(x, 0), 0) for x in values]
+        rows.append(anchor_row(name, label, cells))
     return ReturnsTable(family.label, family.normalised, columns, tuple(rows), comparisons)
 
 
-def _scores(family: FamilyResults, variant: Variant, column: Column) -> list[float]:
-    return list(family.scores(variant, column.protocol, column.group).values())
-
-
-def _compare(family: FamilyResults, columns: Sequence[Column]) -> Iterator[Comparison]:
+def _compare(scores: Mapping[Column, Mapping[Identity, list[float]]]) -> Iterator[Comparison]:
     """Every pair of variants in every column, where both have seeds enough to be compared."""
     found = []
-    for column in columns:
-        for pair in combinations(family.variants, 2):
-            difference = statistics.welch(*(_scores(family, v, column) for v in pair))
+    for column, of_variants in scores.items():
+        for one, other in combinations(of_variants, 2):
+            difference = statistics.welch(of_variants[one], of_variants[other])
             if difference is not None:
-                found.append((column, pair, difference))
-    adjusted = statistics.holm([difference.p for *_, difference in found])
-    for (column, pair, difference), p_holm in zip(found, adjusted, strict=True):
-        x, y = (family.seeds_by_tasks(v, column.protocol, column.group) for v in pair)
-        improvement = statistics.improvement_estimate(x, y)
-        one, other = (v.identity for v in pair)
-        yield Comparison(column, one, other, difference, p_holm, improvement)
+                found.append(Comparison(column, one, other, difference, difference.p))
+    adjusted = statistics.holm([comparison.difference.p for comparison in found])
+    for comparison, p_holm in zip(found, adjusted, strict=True):
+        yield comparison._replace(p_holm=p_holm)
+
+
+def improvements(family: FamilyResults, table: ReturnsTable) -> list[Estimate | None]:
+    """For every comparison, the probability that its one beats its other on a task.
+
+    Not part of the table, because only one place shows it; None where no task was measured by all.
+    """
+    returns = {
+        (column, v.identity): family.seeds_by_tasks(v, column.protocol, column.group)
+        for column in table.columns
+        for v in family.variants
+    }
+    pairs = [(returns[c.column, c.one], returns[c.column, c.other]) for c in table.comparisons]
+    return [statistics.improvement_estimate(x, y) if x.size else None for x, y in pairs]
 
 
 def ablations(family: FamilyResults, table: ReturnsTable) -> dict[Identity, list[Row]]:
@@ -201,7 +214,7 @@ def interquartile_means(families: Sequence[FamilyResults]) -> Grid:
         cells: list[Estimate | None] = []
         for column in columns:
             strata = [f.seeds_by_tasks(v, column.protocol, column.group) for f, v in members]
-            whole = all(len(s) for s in strata)
+            whole = all(s.size for s in strata)
             cells.append(statistics.iqm_estimate(strata) if whole else None)
         counts = sorted({len(v.runs) for _, v in members})
         seeds = "\N{EN DASH}".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))

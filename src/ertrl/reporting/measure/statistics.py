@@ -74,13 +74,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
-def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """P(a seed of x beats a seed of y) on the same task, mean over tasks; ties count half.
-
-    x is [..., seeds, tasks], y is [..., other seeds, tasks].
-    """
-    one, other = x[..., :, None, :], y[..., None, :, :]
-    return ((one > other) + 0.5 * (one == other)).mean(axis=(-3, -2, -1))
+def drawn_seeds(counts: Sequence[int]) -> list[np.ndarray]:
+    """Which of so many seeds each resample draws, apart for every count: [resamples, seeds]."""
+    draw = np.random.default_rng(BOOTSTRAP_SEED)
+    return [draw.integers(count, size=(RESAMPLES, count)) for count in counts]
 
 
 def resampled(strata: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -90,8 +87,7 @@ def resampled(strata: Sequence[np.ndarray]) -> list[np.ndarray]:
     all: a seed that is bad at one task tends to be bad at the next, and drawing tasks apart from
     each other would promise more certainty than there is. So a seed is drawn with all its tasks.
     """
-    draw = np.random.default_rng(BOOTSTRAP_SEED)
-    return [s[draw.integers(len(s), size=(RESAMPLES, len(s)))] for s in strata]
+    return [s[seeds] for s, seeds in zip(strata, drawn_seeds([*map(len, strata)]), strict=True)]
 
 
 def _with_interval(value: float, n: int, outcomes: np.ndarray) -> Estimate:
@@ -135,7 +131,12 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> tuple[float, float] | Non
 
 
 def improvement_estimate(x: np.ndarray, y: np.ndarray) -> Estimate:
-    """Probability that x [seeds, tasks] improves on y [other seeds, tasks]."""
-    value = float(probability_of_improvement(x, y))
-    outcomes = probability_of_improvement(*resampled([x, y]))
-    return _with_interval(value, min(len(x), len(y)), outcomes)
+    """P(a seed of x [seeds, tasks] beats one of y [other seeds, tasks] on the same task).
+
+    Mean over tasks; ties count half. A seed is drawn with all its tasks, so all pairs of seeds are
+    compared once, and resamples only count their wins.
+    """
+    won = (x[:, None] > y) + 0.5 * (x[:, None] == y)
+    wins, (one, other) = won.sum(axis=-1), drawn_seeds([len(x), len(y)])
+    outcomes = wins[one[:, :, None], other[:, None, :]].sum(axis=(1, 2)) / won.size
+    return _with_interval(float(won.mean()), min(len(x), len(y)), outcomes)

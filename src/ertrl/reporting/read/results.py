@@ -238,10 +238,19 @@ class FamilyResults:
         kept = [returns[rows][whole] for returns in found if returns is not None]
         return np.stack(kept) if kept else np.empty((0, len(rows)))
 
-    def anchor(self, name: str, group: str) -> float:
-        """Mean return of an anchor over a group, on the scale of the methods."""
+    def anchor(self, name: str, group: str) -> float | None:
+        """Mean return of an anchor over a group, on the methods' scale; None if no task has one."""
         returns = self.scaled(np.asarray(self.references[name], np.float64))
-        return float(mean_of_measured(returns[self.rows[group]]))
+        mean = float(mean_of_measured(returns[self.rows[group]]))
+        return None if np.isnan(mean) else mean
+
+    @property
+    def without_scale(self) -> list[int]:
+        """Tasks that nothing normalised counts: their expert is not above random actions."""
+        if self.from_logs:
+            return []
+        expert = normalise(np.asarray(self.references["expert"], np.float64), self.references)
+        return [task for task, score in zip(self.tasks, expert, strict=True) if np.isnan(score)]
 
 
 @dataclass(frozen=True)

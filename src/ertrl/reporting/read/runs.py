@@ -197,6 +197,11 @@ def where_of(member: SeedRun) -> Path:
 
 def _notes(family: FamilyResults) -> Iterator[str]:
     name = family.label
+    if lost := family.without_scale:
+        yield (
+            f"{name}: normalised returns leave out task {', '.join(map(str, lost))}, where the "
+            "expert is not above random actions."
+        )
     for variant in family.variants:
         for member in variant.runs:
             if member.last_step < variant.step:

@@ -103,8 +103,7 @@ def _published(report: FamilyReport) -> list[str]:
 
 
 def _shift(report: FamilyReport) -> Data | None:
-    both = {"offline", "online"} <= set(report.results.protocols)
-    return {"shift": scores.shift_rows(report.results)} if both else None
+    return {"shift": scores.shift_rows(report.results)} if "shift" in report.pictures else None
 
 
 def _latent(report: FamilyReport) -> Data | None:
@@ -180,7 +179,10 @@ def _ablation(report: FamilyReport) -> Data | None:
 
 
 def _stats(report: FamilyReport) -> Data:
-    return {"iqm": comparison.interquartile_means([report.results])}
+    return {
+        "iqm": comparison.interquartile_means([report.results]),
+        "improvements": comparison.improvements(report.results, report.table),
+    }
 
 
 def _paper(report: FamilyReport) -> Data | None:
@@ -228,12 +230,17 @@ FROM_LOGS: Kinds = {
 
 
 def _overview(report: Report) -> Data | None:
-    if len(report.families) < 2:
+    families = [family for family in report.results.families if not family.from_logs]
+    if len(families) < 2:
         return None
-    found = comparison.interquartile_means(report.results.families)
-    every = dict.fromkeys(v.label for f in report.results.families for v in f.variants)
+    found = comparison.interquartile_means(families)
+    every = dict.fromkeys(v.label for f in families for v in f.variants)
     averaged = {row.label for row in found.rows}
-    return {"iqm": found, "partly": [label for label in every if label not in averaged]}
+    return {
+        "iqm": found,
+        "partly": [label for label in every if label not in averaged],
+        "from_logs": [f.label for f in report.results.families if f.from_logs],
+    }
 
 
 OVERVIEW: Kinds = {"overview": ("Overview", "All families", _overview)}

@@ -130,7 +130,9 @@ def doing_nothing(tables: Sequence[ReturnsTable]) -> str:
                     found.setdefault(row.label, []).append(where)
     if not found:
         return ""
-    cells = sum(len(table.methods) * len(table.columns) for table in tables)
+    cells = sum(
+        cell.estimate is not None for t in tables for row in t.methods for cell in row.cells
+    )
     count = sum(map(len, found.values()))
     told = "; ".join(f"{label}: {', '.join(places)}" for label, places in found.items())
     return f"Worse than doing nothing ({BELOW_ZERO}) in {count} of {cells} cells ({told})."
