@@ -757,6 +757,22 @@ def test_findings_on_hopper_mass_are_those_of_the_results():
     assert "<u>" not in (ROOT / "results" / "laptop" / "hopper-mass" / "summary.md").read_text()
 
 
+def test_findings_on_humanoid_dir_are_those_of_the_results():
+    page = (ROOT / "docs" / "findings.md").read_text()
+    runs = {v["label"]: v for v in laptop_results("humanoid-dir")["variants"]}
+    told = {
+        mean_over_seeds(v, "test-id", protocol)
+        for v, protocol in product(runs.values(), PAPER_PROTOCOLS)
+    }
+    assert f"all three reach {min(told):.0f} to {max(told):.0f} with every kind of context" in page
+    means = {label: f"{mean_over_seeds(v, 'test-ood', 'online'):.0f}" for label, v in runs.items()}
+    assert "has {Bayes-linear}, ER-TRL {ER-TRL} and FOCAL {FOCAL};".format(**means) in page
+    ours, *others = (over_seeds(v, "test-ood", "online") for v in runs.values())
+    assert all(welch(ours, theirs).p < 0.02 for theirs in others)
+    summary = ROOT / "results" / "laptop" / "humanoid-dir" / "summary.md"
+    assert "<u>" not in summary.read_text()
+
+
 def test_findings_on_ant_goal_are_those_of_the_results():
     page = (ROOT / "docs" / "findings.md").read_text()
     facts = laptop_results("ant-goal")
@@ -893,10 +909,12 @@ def test_whom_z_follows_is_that_of_the_results():
 
 def test_bayes_linear_has_the_highest_mean_with_own_context_wherever_it_was_run():
     rows = [line.split(" | ") for line in overview.own_context_table().splitlines()[2:]]
-    assert len(rows) == 11, "README says so"
+    assert len(rows) == 12, "README says so"
     below = [row[0] for row in rows if not row[4].startswith("**")]
     assert below == ["| metaworld-push"], "out of distribution; results.md names it"
-    assert all(row[2].startswith("**") for row in rows), "held-out, online"
+    below = [row for row in rows if not row[2].startswith("**")]
+    assert [row[0] for row in below] == ["| humanoid-dir"], "held-out, online; so it stands there"
+    assert set(below[0][2].replace("*", "").split(" / ")) == {"101"}
 
 
 def test_results_on_meta_world_are_those_of_the_page():
@@ -969,7 +987,7 @@ def test_the_two_learners_are_those_of_the_results():
             assert f"| {method}, {learner} ({len(variant['runs'])} seeds) | {row} |" in page
         for cell in cells:
             one, other = (found[learner][method] for learner in learners)
-            assert abs(mean_over_seeds(one, *cell) - mean_over_seeds(other, *cell)) < 7
+            assert abs(mean_over_seeds(one, *cell) - mean_over_seeds(other, *cell)) < 10
             assert welch(over_seeds(one, *cell), over_seeds(other, *cell)).p > 0.05
 
 
@@ -1062,7 +1080,7 @@ def test_cells_that_reach_the_papers_are_counted_from_the_results():
     found = beside_paper.main(beside_paper.FILES)
     text = (ROOT / "docs" / "results.md").read_text()
     assert f"at least the paper's in {found['met']} of {found['cells']} cells" in text
-    assert f"as a third of ours it is in {found['met_with_bayes_linear']};" in text
+    assert f"as a third of ours it is in {found['met_with_bayes_linear']}." in text
     offline = [c for c in found["missed"] if c["protocol"] == "offline"]
     (missed,) = ((c["family"], c["group"], c["paper"] - c["return"]) for c in offline)
     assert (*missed[:2], round(missed[2])) == ("hopper-friction", "test-ood", 3)
