@@ -97,6 +97,11 @@ def test_contexts_of_a_wrong_shape_are_refused(tiny_run, tiny_dataset, change, s
         agent.adapt({**context, **change})
 
 
+def test_an_evaluation_needs_a_protocol(tiny_run):
+    with pytest.raises(ConfigError, match=r"at least one protocol.*leave protocols out"):
+        ertrl.evaluate(tiny_run, [])
+
+
 def test_several_runs_are_no_run(tiny_run):
     with pytest.raises(ConfigError, match=r"one run was expected, .*, got a list"):
         ertrl.evaluate([tiny_run])  # ty: ignore[invalid-argument-type]

@@ -99,6 +99,18 @@ def test_no_command_and_unknown_command(capsys):
         (["train", "focal", "--data", "nowhere"], "nowhere is not a dataset"),
         (["evaluate", "nowhere"], "nowhere is not a run"),
         (["evaluate", "nowhere", "--protocol", "offlin"], "Did you mean 'offline'?"),
+        (
+            ["evaluate", "x", "--protocol", "offline", "--json", "--protocol", "online"],
+            "--protocol is given 2 times, and only the last would count: give all values after one",
+        ),
+        (["evaluate", "x", "--protocol=offline", "--protocol=online"], "after one --protocol"),
+        (
+            ["data", "import", "x", "--out", "y", "--held-out", "4", "--held_out", "5"],
+            "after one --held-out",
+        ),
+        (["reproduce", "--families", "a", "--families", "b"], "after one --families"),
+        (["collect", "--hidden", "8", "--hidden=9"], "after one --hidden"),
+        (["collect", "ant-dir", "--option", "split=released", "--option", "x=1"], "of ant-dir 'x'"),
         (["train", "runs/typo"], "runs/typo is neither a method nor a run"),
         (["verify", "nowhere"], "nowhere does not exist"),
         (["verify", "."], "is neither a dataset nor a run"),
@@ -123,6 +135,14 @@ def test_wrong_types_and_unknown_settings_name_the_option(capsys, tiny_dataset):
     code, out, err = run(capsys, *train, "--use-learner", "td3")
     assert code == 2
     assert "Did you mean 'td3bc'?" in err
+
+
+def test_settings_of_several_numbers_are_given_once(capsys, tiny_dataset):
+    words = ["train", "focal", "--data", tiny_dataset.path, "--updates", "7"]
+    words += ["--method.encoder.hidden", "8", "--learner.hidden", "8"]
+    code, _, err = run(capsys, *words, "--method.encoder.hidden", "16")
+    assert code == 2
+    assert "give all values after one --method.encoder.hidden" in err
 
 
 def test_both_spellings_of_an_option_choose_the_learner(

@@ -5,12 +5,14 @@ import json
 import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from conftest import TINY_COLLECT
 from ertrl import api
 from ertrl.cli import main
 from ertrl.collection import cost
+from ertrl.collection.buffer import Replay
 from ertrl.collection.collect import collect
 from ertrl.collection.cost import describe_estimate, describe_needs, estimate, needs
 from ertrl.collection.savepoints import Savepoints
@@ -43,6 +45,17 @@ def test_disk_needs_are_what_files_take(tiny_dataset, tmp_path, monkeypatch):
     assert taken["replay"] == pytest.approx(wanted["replay (while collecting)"], rel=0.15)
     # Old and new side by side while saving, and the headers of small arrays.
     assert taken["weights"] * 2 == pytest.approx(wanted["savepoints (while collecting)"], rel=0.15)
+
+
+def test_a_reward_of_ones_own_keeps_two_observations_more(tmp_path):
+    family = make_family("pendulum-physics")
+    family._reward = lambda before, action, after, task: after[..., 0]
+    simulation = family.simulate(family.parameters[:1])
+    replay, action = Replay(family, TINY_COLLECT, tmp_path), np.zeros((1, 1))
+    replay.add(np.zeros(1, int), simulation.reset([0]), action, simulation.step(action))
+    header = 128
+    taken = sum(p.stat().st_size - header for p in tmp_path.iterdir())
+    assert needs(family, TINY_COLLECT)["disk"]["replay (while collecting)"] == taken
 
 
 def test_too_small_a_disk_is_refused_before_anything_is_simulated(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from ertrl.collection import collect, sac
 from ertrl.collection.savepoints import RowSeal, Savepoint, Savepoints, unfinished_folder
 from ertrl.data import Dataset, DatasetWriter, Description, TaskRecord
 from ertrl.envs.families.point_robot import PointRobot
-from ertrl.errors import CorruptFileError, DataError, RunError
+from ertrl.errors import CorruptFileError, DataError, Interrupted, RunError
 from ertrl.types import Dims, Episodes
 from toys import ToyFamily
 
@@ -174,6 +174,23 @@ def stopped(stopped_once, tmp_path):
 def again(out: Path, **changes):
     config = dataclasses.replace(SMALL["point-robot"], **changes)
     return api.collect("point-robot", out, config=config, progress="none")
+
+
+def test_a_stop_in_the_last_part_stops_the_caller_and_the_dataset_is_complete(
+    tmp_path, uninterrupted, monkeypatch
+):
+    whole, real = uninterrupted("point-robot"), collect._Collection.finish
+
+    def finish(collection, references):
+        signal.raise_signal(signal.SIGTERM)
+        real(collection, references)
+
+    monkeypatch.setattr(collect._Collection, "finish", finish)
+    with pytest.raises(Interrupted, match="d is complete") as stopped:
+        again(tmp_path / "d")
+    assert stopped.value.exit_code == 143
+    assert content(tmp_path / "d") == whole
+    assert [p.name for p in tmp_path.iterdir()] == ["d"], "everything temporary is swept"
 
 
 def test_other_settings_are_refused_and_lose_nothing(stopped, uninterrupted):

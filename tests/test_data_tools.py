@@ -146,6 +146,20 @@ def test_the_card_is_what_the_hub_expects(tiny_dataset):
     assert (tiny_dataset.path / "learning-curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"simulator": False},
+        {"family": "my-robot"},
+        {"family": "metaworld-reach"},
+        {"family_code": {"robots.py": "0" * 64}},
+    ],
+)
+def test_data_of_others_has_no_licence_of_ours(tiny_dataset, change):
+    text = card_module.text(describe(tiny_dataset) | change)
+    assert yaml.safe_load(text.split("---")[1])["license"] == "unknown"
+
+
 def test_one_policy_has_no_learning_curve(tmp_path):
     write_small(tmp_path / "data")
     assert "learning-curve" not in (tmp_path / "data" / "README.md").read_text()

@@ -1,6 +1,11 @@
 """Mistakes in environments of others are told by task, file and line, not as a traceback."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import gymnasium
 import numpy as np
@@ -12,7 +17,7 @@ import ertrl
 from ertrl.cli import main
 from ertrl.collection.config import CollectConfig
 from ertrl.contracts import CHECKS, check_part
-from ertrl.envs import env_id, family_names, rollout
+from ertrl.envs import env_id, family_names, foreign, rollout
 from ertrl.errors import ConfigError, PluginError
 from ertrl.plugins import _registered
 
@@ -37,6 +42,8 @@ class Env(gymnasium.Env):
     def step(self, action):
         if self.wrong == "step":
             raise KeyError("sensor")
+        if self.wrong == "hangs":
+            time.sleep(60)
         moved = np.full(2, self.task["k"], np.float32), 0.0, False, False, {}
         unusual = {"narrow": moved[0][:1], "ragged": [[1], [2, 3]], "lost": moved[0] * np.nan}
         narrow = unusual.get(self.wrong, moved[0])
@@ -109,6 +116,83 @@ def test_a_killed_process_is_not_a_simulation_that_diverged():
     for _ in range(2):  # its pipe is closed the first time, broken the second
         with pytest.raises(PluginError, match="a process with environments has died"):
             simulation.step(np.zeros((4, 1)))
+
+
+def test_control_c_leaves_the_processes_to_their_parent():
+    """A terminal sends it to all of them, and the parent needs their answers to save."""
+    simulation = family(processes=2).simulate(family().parameters)
+    simulation.reset([0, 1, 2, 3])
+    workers = [worker._process for worker in simulation._rows._workers]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        for worker in workers:
+            worker.send_signal(number)
+        simulation.step(np.zeros((4, 1)))
+    del simulation
+    assert [worker.returncode for worker in workers] == [0, 0]
+
+
+def test_a_process_that_hangs_is_killed_in_the_end(monkeypatch):
+    monkeypatch.setattr(foreign, "SECONDS_TO_END", 0.2)
+    simulation = family("hangs", processes=2).simulate(family().parameters)
+    simulation.reset([0, 1, 2, 3])
+    worker = simulation._rows._workers[1]
+    worker.send(("step", np.arange(2), np.zeros((2, 1))))
+    process = worker._process
+    del simulation, worker
+    assert process.returncode == -signal.SIGKILL
+
+
+SLOW = """
+import time
+import gymnasium
+import numpy as np
+import ertrl
+from gymnasium.spaces import Box
+
+class Slow(gymnasium.Env):
+    observation_space = action_space = Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        time.sleep(0.01)
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+def family():
+    tasks = [{"k": float(k)} for k in range(4)]
+    about = {"make": lambda task: Slow(), "tasks": tasks, "horizon": 4, "processes": 2}
+    return ertrl.register_family("slow", **about)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_end_with_a_collection_that_is_stopped_or_killed(number, tmp_path):
+    """Control-C as a terminal sends it, to the whole group; the kill meets the parent alone."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = [f"{tmp_path / 'slow.py'}:family", "--out", str(tmp_path / "d"), "--threads", "1"]
+    words += ["--steps", "10000", "--steps-per-block", "5", "--random-steps", "5"]
+    words += ["--hidden", "8", "--batch-size", "8", "--simulations-per-task", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ertrl", "collect", *words, "--progress", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        for line in process.stdout:
+            if '"done": 2' in line:
+                break
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=60)  # as long as a worker has the pipe open
+    assert "Traceback" not in errors
+    if number == signal.SIGINT:
+        assert process.returncode == 130, errors
+        assert "the state is saved" in errors
 
 
 @pytest.mark.parametrize("reward", [None, lambda o, a, n, t: n[..., 0]])
@@ -227,6 +311,7 @@ def broken_make(task):
         ({"like": "point-robto"}, "like: unknown family 'point-robto'. Did you mean 'point-robot'"),
         ({"name": "My Pendulum/1"}, "letters, digits, -, _ and dots, .*got 'My Pendulum/1'"),
         ({"name": "mine.py"}, "letters, digits, -, _ and dots, .*got 'mine.py'"),
+        ({"name": "a" * 181}, "at most 180 letters, digits"),
         ({"name": None}, "letters, digits, -, _ and dots, .*got None"),
     ],
 )

@@ -80,7 +80,11 @@ def test_what_is_damaged_on_the_hub_is_not_kept(pushed, tmp_path, file):
 
 
 @pytest.mark.parametrize(
-    "change", [{"tasks": None}, {"tasks": 3}, {"horizon": 10**9}, {"family_options": {"self": 1}}]
+    "change",
+    [
+        *({"tasks": None}, {"tasks": 3}, {"horizon": 10**9}, {"family_options": {"self": 1}}),
+        *({"family": name} for name in ("../x", "..", "a\\b", "a\n", "a" * 181)),
+    ],
 )
 def test_a_sealed_manifest_that_says_what_cannot_be_is_not_kept(pushed, tmp_path, change):
     content = json.loads(pushed["manifest.json"])

@@ -303,6 +303,21 @@ def test_missing_columns_and_limits_are_named(tmp_path):
         imported(tmp_path, {k: v[order] for k, v in given.items()})
 
 
+@pytest.mark.parametrize("name", ["../x", "a\\b", "a\nb", "a\x85b", ".", "..", "a" * 181, "ö" * 91])
+def test_names_that_no_folder_of_a_run_can_have_are_refused_before_reading(name, tmp_path):
+    for source in (tmp_path / "not-there.csv", "minari:not-there"):
+        with pytest.raises(ConfigError, match=r"cannot be the name of data.*180.*with --name"):
+            import_logs(source, tmp_path / "own", name=name, progress="none")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("parameters", [["reward", "reward"], ["a" * 201], [""]])
+def test_names_of_parameters_that_cannot_be_stored_are_refused_before_reading(parameters, tmp_path):
+    with pytest.raises(ConfigError, match="--parameters takes different names of 1 to 200 char"):
+        import_logs(tmp_path / "not-there.csv", tmp_path / "own", parameters=parameters)
+    assert not list(tmp_path.iterdir())
+
+
 def test_tasks_are_split_by_share_or_by_name():
     names = [str(i) for i in range(12)]
     split = split_tasks(names)

@@ -555,8 +555,9 @@ def test_mistakes_are_explained_before_anything_starts(words, capsys, tmp_path, 
     monkeypatch.chdir(tmp_path)
     if "s3:" in words:
         monkeypatch.setitem(sys.modules, "s3fs", None)
-    usual = ["--families", "point-robot", "--methods", "focal", "--seeds", "0"]
-    assert main(["reproduce", *usual, *words.split()]) == 2
+    usual = {"--families": "point-robot", "--methods": "focal", "--seeds": "0"}
+    others = [word for pair in usual.items() if pair[0] not in words for word in pair]
+    assert main(["reproduce", *others, *words.split()]) == 2
     assert MISTAKES[words] in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

@@ -17,7 +17,7 @@ import pytest
 from conftest import tiny_config
 from ertrl import api
 from ertrl.data import Sampler
-from ertrl.errors import ConfigError, CorruptFileError, RunError, TrainingDiverged
+from ertrl.errors import ConfigError, CorruptFileError, Interrupted, RunError, TrainingDiverged
 from ertrl.learners.td3bc import Td3bc
 from ertrl.training import Run, open_runs, train_run
 from ertrl.training.update import init, make_chunk, run_key
@@ -105,6 +105,34 @@ def test_sigterm_saves_and_exits_cleanly(tiny_dataset, tmp_path, uninterrupted):
     assert 60 <= stopped_at < 400
     train_run(run, tiny_dataset, "none")
     assert digest(run) == uninterrupted
+
+
+@pytest.mark.parametrize("killed_before", [False, True])
+def test_a_stop_in_the_last_evaluation_stops_the_caller_and_the_run_is_complete(
+    tiny_dataset, tmp_path, monkeypatch, killed_before
+):
+    from ertrl.training import loop
+
+    run = Run.create(tmp_path, tiny_dataset, tiny_config(), "test")
+    real = loop.evaluate_agent
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    def stopped(*arguments, **options):
+        signal.raise_signal(signal.SIGTERM)
+        return real(*arguments, **options)
+
+    if killed_before:  # then the evaluation is all that is left to do
+        monkeypatch.setattr(loop, "evaluate_agent", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_run(run, tiny_dataset, "none")
+    monkeypatch.setattr(loop, "evaluate_agent", stopped)
+    with pytest.raises(Interrupted, match=f"{run.path} is complete") as told:
+        train_run(run, tiny_dataset, "none")
+    assert told.value.exit_code == 143
+    assert run.evaluations.steps() == [40]
+    assert train_run(run, tiny_dataset, "none") is run, "nothing is left to do"
 
 
 @pytest.mark.parametrize("learner", ["td3bc", "brac"])
@@ -206,6 +234,11 @@ def test_a_step_size_that_has_fallen_does_not_rise_again(tiny_dataset, tmp_path)
     run = api.start(tiny_config(decay=1.0), tiny_dataset, out=tmp_path, progress="none")
     with pytest.raises(ConfigError, match=r"falls to zero over its 40 updates.*--updates 80"):
         api.resume(run, updates=80, progress="none")
+
+
+def test_further_updates_are_whole_calls(tiny_run):
+    with pytest.raises(ConfigError, match=r"10 updates at once.*got 45: give --updates 50$"):
+        api.resume(tiny_run, updates=45, progress="none")
 
 
 def test_evaluations_are_reused_and_reproducible(tiny_run):

@@ -40,6 +40,15 @@ def test_a_run_is_seen_running_and_then_stopped(tmp_path):
     assert (later.status, later.step, later.seconds_left) == ("stopped", 500, None)
 
 
+def test_a_run_without_its_last_evaluation_is_not_finished(tmp_path):
+    run = Run(fake_run(tmp_path, steps=()))
+    trained = '{"kind": "evaluation", "step": 1000}\n{"kind": "train", "step": 2000}\n'
+    run.metrics_path.write_text(trained)
+    assert look(run).status == "stopped"
+    run.metrics_path.write_text(trained + '{"kind": "evaluation", "step": 2000}\n')
+    assert look(run).status == "finished", "although all that was measured diverged"
+
+
 def test_nothing_was_written_yet(tmp_path):
     seen = look(Run(fake_run(tmp_path, steps=())))
     assert (seen.status, seen.step, seen.scores) == ("stopped", 0, {})

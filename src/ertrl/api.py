@@ -211,6 +211,11 @@ def evaluate(
     """
     run = Run.of(run)
     protocols = [protocols] if isinstance(protocols, str) else protocols
+    if protocols is not None and len(protocols) == 0:
+        raise ConfigError(
+            "an evaluation needs at least one protocol, got an empty list; leave protocols out for "
+            f"{', '.join(PAPER_PROTOCOLS)}"
+        )
     check_protocols(protocols or ())
     step = run.checkpoints.chosen(step)
     dataset = None if data is None else run.open_dataset(data)

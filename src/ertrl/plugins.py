@@ -29,6 +29,8 @@ ATTRIBUTES = ("METHOD", "LEARNER", "FAMILIES")
 OWN = "ERTRL_PLUGINS"
 """Environment variable: FILE.py or FILE.py:NAME with parts of one's own, one per line. Processes
 that this one starts see it, too."""
+LONGEST_NAME = 180
+"""Of a part or a dataset: the names of runs, which are folders, hold it and have 255 bytes."""
 FILE_PREFIX = "ertrl_plugin_"
 """Before the module name of such a file."""
 _HOMES = (sysconfig.get_path(of) for of in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -75,10 +77,11 @@ def is_ours(kind: type) -> bool:
 
 def check_name(name: Any, of: str) -> None:
     """Names are parts of folders and words of the command line."""
-    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*(?<!\.py)", name):
+    form = rf"\w[\w.-]{{0,{LONGEST_NAME - 1}}}(?<!\.py)"
+    if not isinstance(name, str) or not re.fullmatch(form, name):
         raise ConfigError(
-            f"the name of a {of} consists of letters, digits, -, _ and dots, such as 'my-{of}', "
-            f"got {name!r}"
+            f"the name of a {of} consists of at most {LONGEST_NAME} letters, digits, -, _ and "
+            f"dots, such as 'my-{of}', got {name!r}"
         )
 
 

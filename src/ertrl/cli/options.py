@@ -1,15 +1,19 @@
 """Options that several commands have, and how a function becomes a command."""
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ertrl.cli.common import OWN_PARTS
+from ertrl.errors import ConfigError
 from ertrl.progress import ProgressStyle
 
 
@@ -21,6 +25,8 @@ def unset(metavar: str, text: str | None = None) -> Any:
 T = TypeVar("T", bound=Callable[..., Any])
 ONE_WORD = (int, float, str, Path)
 """Types whose values are one word each."""
+REPEATED = "option"
+"""The one option of several words that is given once for each."""
 Runs = Annotated[
     Positional[tuple[Path, ...]],
     unset("[RUN ...]", "Folders of runs, or folders that hold runs."),
@@ -59,12 +65,36 @@ def plainly(takes: T) -> T:
 
 def parse(command: Any, name: str, words: Sequence[str], **options: Any) -> Any:
     """Parse the words after the command; prints help or an explanation and exits if need be."""
+    _refuse_repeated_lists(command, words, options.get("default"))
     try:
         return tyro.cli(command, prog=f"ertrl {name}", args=words, **options)
     except SystemExit as stop:
         if not stop.code:  # after help
             print(OWN_PARTS)
         raise
+
+
+def _refuse_repeated_lists(command: Any, words: Sequence[str], default: Any) -> None:
+    """The parser would keep the last list in silence: a task would not be held out, for one."""
+    given = [word.partition("=")[0] for word in takewhile(lambda word: word != "--", words)]
+    # It takes both spellings.
+    counts = Counter(name[2:].replace("_", "-") for name in given if name.startswith("--"))
+    repeated = [name for name, count in counts.items() if count > 1]
+    lists = _lists(command, default) - {REPEATED} if repeated else set()
+    for name in repeated:
+        if name.rpartition(".")[2].replace("-", "_") in lists:
+            raise ConfigError(
+                f"--{name} is given {counts[name]} times, and only the last would count: give all "
+                f"values after one --{name}"
+            )
+
+
+def _lists(command: Any, default: Any) -> set[str]:
+    """Options that take several words, and settings that do, wherever they stand in `default`."""
+    hints = get_type_hints(get_origin(command) or command)
+    inner = [getattr(default, name) for name in hints if is_dataclass(getattr(default, name, None))]
+    found = {n for n, kind in hints.items() if tuple in map(get_origin, (kind, *get_args(kind)))}
+    return found.union(*(_lists(type(part), part) for part in inner))
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[[Sequence[str]], None]]:

@@ -73,6 +73,10 @@ def collect(
                 shutil.rmtree(folder, ignore_errors=True)
             raise
     sweep(path)
+    if stop_signal:  # too late to stop the collection, but whoever called it is to stop, too
+        raise Interrupted(
+            f"stopped; {path} is complete. The same command opens it.", stop_signal[0]
+        )
     return Dataset(path, verify=False)
 
 

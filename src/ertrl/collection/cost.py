@@ -45,7 +45,9 @@ def needs(family: Family, config: BehaviourConfig) -> dict[str, dict[str, int]]:
     recorded = dataset_bytes(max(config.episodes_per_checkpoint, config.reference_episodes))
     if isinstance(config, ScriptedConfig):
         return {"disk": {"dataset": dataset}, "memory": {"episodes being recorded": recorded}}
-    row = 4 * (2 * sizes[0] + sizes[1] + 4)  # reward, termination, outcome: about 4 numbers
+    # Of most families, an outcome is up to 3 numbers; only a simulation would know it exactly.
+    outcome = 2 * sizes[0] if getattr(family, "reward_is_given", False) else 3
+    row = 4 * (2 * sizes[0] + sizes[1] + 1 + outcome)  # 1 says whether it is terminal
     shapes = jax.eval_shape(POLICIES[config.policy](family, config).init, jax.random.key(0))
     arrays = [x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)]
     state = sum(arrays)

@@ -15,6 +15,9 @@ from ertrl.data import layout
 from ertrl.data.dataset import Dataset
 from ertrl.data.info import describe, facts, tables
 from ertrl.envs import group_title
+from ertrl.envs.families import installed_families
+from ertrl.envs.gym_family import GymFamily
+from ertrl.plugins import is_ours
 from ertrl.text import markdown_table
 
 CARD, PICTURE = "README.md", "learning-curve.png"
@@ -82,10 +85,18 @@ def text(summary: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _is_all_ours(summary: dict[str, Any]) -> bool:
+    """Whether the data is of a family of ertrl, and not of environments of others."""
+    if not summary["simulator"] or summary["family_code"]:
+        return False
+    kinds = [kind for kind in installed_families() if kind.name == summary["family"]]
+    return any(is_ours(kind) and not issubclass(kind, GymFamily) for kind in kinds)
+
+
 def _front_matter(summary: dict[str, Any], title: str) -> str:
     """What the Hub reads; JSON values are YAML."""
     values = {
-        "license": "mit" if summary["simulator"] else "unknown",
+        "license": "mit" if _is_all_ours(summary) else "unknown",
         "pretty_name": title,
         "task_categories": ["reinforcement-learning"],
         "tags": ["reinforcement-learning", "offline-rl", "meta-rl", "ertrl", summary["family"]],

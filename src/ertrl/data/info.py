@@ -35,6 +35,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     return {
         "family": dataset.family,
         "family_options": dataset.family_options,
+        "family_code": manifest.get("family_code", {}),
         "simulator": dataset.has_simulator,
         "fingerprint": dataset.fingerprint,
         "manifest_sha256": store.sha256_file(dataset.path / layout.MANIFEST),

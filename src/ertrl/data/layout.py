@@ -19,6 +19,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
+from ertrl.plugins import LONGEST_NAME
 from ertrl.shape import Digest, Name, Open, Provenance, Real, Shape, Size, Text, distinct
 
 FORMAT = 1
@@ -27,6 +28,10 @@ MANIFEST = "manifest.json"
 GROUPS = Literal["train", "test-id", "test-ood", "test-extreme"]
 TaskNumber = Annotated[int, Meta(ge=0, le=99_999)]
 Option = Annotated[str, Meta(pattern="^(?!self$|name$)[a-z][a-z0-9_]{0,63}$")]
+FamilyName = Annotated[
+    str, Meta(pattern=rf"^(?!\.\.?\Z)[^/\\\x00-\x1f\x7f-\x9f]{{1,{LONGEST_NAME}}}\Z")
+]
+"""It becomes part of the names of folders."""
 SCALE = ("expert", "random", "zero")
 """References that a dataset with a simulator has for each task."""
 
@@ -162,7 +167,7 @@ class Imported(Shape):
 class Shared(Shape, kw_only=True):
     """What all tasks have in common."""
 
-    family: Name
+    family: FamilyName
     family_options: dict[Option, bool | int | float | str]
     parameter_names: list[Name]
     horizon: Annotated[int, Meta(ge=1, le=1_000_000)]

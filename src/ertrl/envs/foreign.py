@@ -33,6 +33,18 @@ Moved = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Observations, rewards, terminated, truncated and success (NaN: not told) of the rows stepped."""
 SUCCESS = ("success", "is_success")
 """What an environment's `info` may call it."""
+WORKER = """\
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, lambda *_: None)
+from ertrl.envs.foreign import serve
+serve({descriptor})
+"""
+"""A worker. Control-C and a cluster's SIGTERM reach it, too, but its parent needs it to save: it
+heeds neither, from before anything slow is imported, and ends with its pipe. Programs that an
+environment starts would inherit an ignored SIGTERM, and could not be ended by it any more."""
+SECONDS_TO_END = 5.0
+"""An environment may hang, and then its worker is killed."""
 
 
 class Wanted(NamedTuple):
@@ -203,7 +215,7 @@ class _Worker:
     def __init__(self, wanted: Wanted):
         self._connection, theirs = Pipe()
         environment = {**os.environ, "NPROC": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-        program = f"from ertrl.envs.foreign import serve; serve({theirs.fileno()})"
+        program = WORKER.format(descriptor=theirs.fileno())
         self._process = subprocess.Popen(
             [sys.executable, "-c", program], env=environment, pass_fds=[theirs.fileno()]
         )
@@ -229,7 +241,11 @@ class _Worker:
     def __del__(self) -> None:
         """Closing the pipe ends the process; nobody may be left to wait for it otherwise."""
         self._connection.close()
-        self._process.wait()
+        try:
+            self._process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def serve(descriptor: int) -> None:

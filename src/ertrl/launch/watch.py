@@ -48,12 +48,12 @@ def look(run: Run) -> Snapshot:
     step, updates = max((line["step"] for line in lines), default=0), run.config.updates
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     scores = {k: v for k, v in evaluations[-1].items() if "/" in k} if evaluations else {}
-    complete = step >= updates and scores and evaluations[-1]["step"] == step
+    complete = bool(evaluations) and evaluations[-1]["step"] == step >= updates
     if store.in_use(run.path) and not complete:
         speed = _speed(run, step)
         left = (updates - step) / speed if speed else None
         return Snapshot(run.name, "running", step, updates, left, scores)
-    status = "finished" if step >= updates else "stopped"
+    status = "finished" if complete else "stopped"
     return Snapshot(run.name, status, step, updates, None, scores)
 
 

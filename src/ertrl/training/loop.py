@@ -66,16 +66,18 @@ def train_together(
         for run in runs:
             trainees.append(_Trainee(run, dataset, sinks))
             stack.callback(trainees[-1].close)
-        if all(t.step >= t.run.config.updates for t in trainees):
-            if not any(t.caught_up for t in trainees):
-                say("train: finished before, opened as it is", progress)
-            return list(runs)
+        trained = any(t.step < t.run.config.updates for t in trainees)
+        if not trained and not any(t.caught_up for t in trainees):
+            say("train: finished before, opened as it is", progress)
         furthest = max(trainee.step for trainee in trainees)
         for trainee in trainees:  # in step from there on
             _train([trainee], furthest, progress, stop_signal)
         _train(trainees, runs[0].config.updates, progress, stop_signal)
-    for run in runs:
+    for run in runs if trained else ():
         _warn_of_collapse(run)
+    if stop_signal:  # too late to stop the training, but whoever called it is to stop, too
+        told = f"{runs[0].path} is" if len(runs) == 1 else f"all {len(runs)} runs are"
+        raise Interrupted(f"stopped; {told} complete. The same command opens it.", stop_signal[0])
     return list(runs)
 
 

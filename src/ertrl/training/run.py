@@ -315,12 +315,18 @@ def _no_run(path: Path) -> str:
 def lengthen(run: Run, dataset: Dataset, updates: int) -> Run:
     """The run of the same configuration with more updates, beside this one, as far as this one is.
 
-    It has the weights, log and measurements of one that was as long from the start.
+    It has the weights, log and measurements of one that was as long from the start. Where this run
+    ended between two regular evaluations, the one that closed it is there, too.
     """
     if updates <= run.config.updates:
         raise ConfigError(
             f"{run.name} has {run.config.updates} updates; to train it further, ask for more than "
             f"that, not for {updates}"
+        )
+    if updates % (call := run.config.updates_per_call):
+        raise ConfigError(
+            f"{run.name} takes {call} updates at once, so it has a multiple of that, got "
+            f"{updates}: give --updates {-(-updates // call) * call}"
         )
     if run.config.decay:
         raise ConfigError(

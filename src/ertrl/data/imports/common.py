@@ -1,16 +1,21 @@
 """What all importers share: episodes of somebody's logs become a dataset, task by task."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
+from ertrl.data import layout
 from ertrl.data.dataset import Dataset
 from ertrl.data.writer import DatasetWriter, Description, Episode, TaskRecord
 from ertrl.errors import ConfigError
+from ertrl.plugins import LONGEST_NAME
 from ertrl.progress import Meter, ProgressStyle
 from ertrl.runtime import ActionRange
+from ertrl.shape import Name
 
 Limit = float | Sequence[float] | None
 """Lowest or highest action, one number or one per dimension; None: not given."""
@@ -25,6 +30,30 @@ class ImportedTask(NamedTuple):
     """Of its episodes."""
     episodes: Iterable[Episode]
     """Read when it is their turn."""
+
+
+def check_names(family: str, parameters: Sequence[str]) -> None:
+    """Refuse names that no folder or no manifest can have, before any data is read."""
+    if not _fits(family, layout.FamilyName) or len(os.fsencode(family)) > LONGEST_NAME:
+        raise ConfigError(
+            f"{family!r} cannot be the name of data: runs will be folders of that name, so it has "
+            f"at most {LONGEST_NAME} bytes, no / or \\ and no control characters, and is "
+            "not . or ..; give another one with --name"
+        )
+    if len(set(parameters)) < len(parameters) or not _fits(list(parameters), list[Name]):
+        raise ConfigError(
+            "--parameters takes different names of 1 to 200 characters, got "
+            f"{', '.join(map(repr, parameters))}"
+        )
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Whether a manifest may hold it."""
+    try:
+        msgspec.convert(value, shape, strict=True)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def write_imported(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ertrl.data.dataset import Dataset
-from ertrl.data.imports.common import ImportedTask, Limit, write_imported
+from ertrl.data.imports.common import ImportedTask, Limit, check_names, write_imported
 from ertrl.data.imports.minari import import_minari
 from ertrl.data.imports.releases import find_release, import_release
 from ertrl.data.imports.rows import LogRows
@@ -56,6 +56,8 @@ def import_logs(
     """
     out = place_of(out)
     parameters = [parameters] if isinstance(parameters, str) else list(parameters)
+    name = name or out.name
+    check_names(name, parameters)
     held_out = [held_out] if isinstance(held_out, str) else held_out
     ood = [ood] if isinstance(ood, str) else list(ood)
     origin, kind, table = "the table", "arrays", as_table(source)
@@ -83,7 +85,7 @@ def import_logs(
     groups = split_tasks(logs.tasks, held_out, ood)
     horizon = max(piece.length for piece in pieces)
     sizes = logs.values["observation"].shape[1], logs.values["action"].shape[1]
-    about = Description.of_logs(name or out.name, parameters, horizon, sizes, bounds)
+    about = Description.of_logs(name, parameters, horizon, sizes, bounds)
     tasks = {}
     for task, label in enumerate(logs.tasks):
         found = [piece for piece in pieces if piece.task == task]
