@@ -864,7 +864,7 @@ def test_what_factors_do_is_that_of_the_results():
     cost = told(apart, "online/train", "online/test-id")
     assert f"Independent policies cost {' and '.join(cost)} points with online context" in page
     assert not clear(effect("point-robot", "entropy term", "independent policies"))
-    for family in ("hopper-mass", "walker-mass", "cheetah-vel"):
+    for family in ("hopper-mass", "walker-mass"):
         known = {tuple(e["factors"]) for every in kept[family].values() for e in every}
         assert not set().union(*(clear(effect(family, *factors)) for factors in known))
 
@@ -872,12 +872,27 @@ def test_what_factors_do_is_that_of_the_results():
         ends = [(e["low"], e["high"]) for key in keys for e in kept[family][key]]
         return [min(low for low, _ in ends), max(high for _, high in ends)]
 
-    near = max(map(abs, widest("cheetah-vel", "online/train", "online/test-id")))
-    far = max(map(abs, widest("cheetah-vel", "online/test-ood")))
-    assert (
-        f"within {near:.1f} points of it on training and held-out tasks, within {far:.1f} out"
-        in page
+    entropy = effect("cheetah-vel", "entropy term")
+    more = effect("cheetah-vel", "entropy term", "independent policies")
+    shared = max(abs(entropy[key]["value"] - more[key]["value"]) for key in entropy)
+    assert f"it changes no cell by more than {shared:.1f} points" in page
+    moved = ("offline/train", "non-prior/test-id", "online/test-ood", "non-prior/test-ood")
+    assert clear(entropy) == set(moved)
+    words = (
+        "{:.0f} points on training tasks with logged context, {:.0f} on held-out tasks after a "
+        "random exploration, {:.0f} and {:.0f} out of distribution"
     )
+    assert words.format(*(entropy[key]["value"] for key in moved)) in page
+    for factors in (("positive pairs",), ("positive pairs", "entropy term")):
+        assert not clear(effect("cheetah-vel", *factors))
+    apart = effect("cheetah-vel", "independent policies")
+    (cost,) = set(told(apart, "online/train", "online/test-id"))
+    (gain,) = told(apart, "online/test-ood")
+    assert f"cost {cost} points there with online context on training and on held-out" in page
+    assert f"and bring {gain} out of distribution" in page
+    kept_data = (ROOT / "results" / "factors" / "runs" / "cheetah-vel").glob("data-*.json")
+    last = sorted(round(store.read_json(file)["curve"][-1]["train"]) for file in kept_data)
+    assert "their last episodes return {}, those of the shared network {}.".format(*last) in page
     low, high = widest("walker-mass", *(f"online/{group}" for group in GROUPS))
     assert f"they reach from {low:.0f} to {high:.0f} points" in page
 
