@@ -565,6 +565,28 @@ def test_what_noise_and_spacing_do_is_what_was_tried():
         even, early = store.read_json(file)["scores"], tried["cheetah-vel", method, same]
         cells = " | ".join(f"{even[key]:.0f} → {early[key]:.0f}" for key in keys)
         assert f"| {method_title(method)} | {cells} |" in page
+    # The control: rivals that see next states, too.
+    spacing, same = same, "the paper's tasks: next states in the context, as Bayes-linear has them"
+    er_trl, focal = (tried["cheetah-vel", method, same] for method in ("er-trl", "focal"))
+    own = [scores[f"online/{group}"] for group in groups for scores in (er_trl, focal)]
+    text = " ".join(page.split())
+    assert f"ER-TRL has {own[0]} with own context on held-out tasks instead of" in text
+    assert f"FOCAL {own[1]} instead of" in text
+    assert f"they have {own[2]} instead of" in text
+    assert f"and {own[3]} instead of" in text
+    readme = (ROOT / "README.md").read_text()
+    told = (
+        "ER-TRL has {0:.0f} and {2:.0f}, FOCAL {1:.0f} and {3:.0f}; with poorer logs the eight have"
+    )
+    assert told.format(*own) in readme
+    poorer = [
+        scores["online/test-ood"]
+        for (family, method, idea), scores in tried.items()
+        if idea.startswith("the paper's tasks: checkpoints") and method != "bayes-linear"
+    ]
+    ours = [tried["cheetah-vel", "bayes-linear", spacing][f"{p}/test-ood"] for p in PAPER_PROTOCOLS]
+    ends = f"{min(poorer):.0f} to {max(poorer):.0f}"
+    assert f"have {ends}, Bayes-linear {ours[1]:.0f} (offline {ours[0]:.0f})." in readme
     known = store.read_json(ROOT / "results" / "bench" / "alarm.json")
     assert all(0.015 < residual < 0.025 for residual in known["residuals"]), "about 2%"
 
